@@ -15,10 +15,10 @@ from analysis.presentation import labels
 from analysis.presentation.advice_query import AdviceForm, advice_of
 from analysis.presentation.kinds import presentation_of, run_place, settings_of_run
 from analysis.presentation.origin import origin_context
-from analysis.presentation.result_summary import own_setting
 from engine.advice import text
 from engine.advice.document import Advice
 from engine.documents.estimated import Estimated
+from engine.documents.words import own_setting
 from engine.errors import SpecError
 
 

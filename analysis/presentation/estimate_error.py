@@ -37,10 +37,6 @@ class Beside:
     def difference(self) -> str:
         return "too high" if self.is_too_high else describe_difference(self.error_fraction)
 
-    @property
-    def sentence(self) -> str:
-        return f"{self.name}: estimated {self.estimated}, measured {self.measured}: {self.difference}."
-
 
 @dataclass(frozen=True, slots=True)
 class Group:

@@ -17,7 +17,7 @@ from engine.describe.key_figures import GAIN, SAVES, UNUSED, USE, WASTE, KeyFigu
 from engine.describe.ranks import describe_global, ranks_rows
 from engine.documents.estimated import EstimatedCard
 from engine.estimate.smallest_card import smallest_gpu
-from engine.estimate.types import OR_MORE, EstimateAt, Reached
+from engine.estimate.types import OR_MORE, Reached
 from engine.text.today import name_today
 from engine.text.units import format_percent
 
@@ -154,13 +154,6 @@ class GpuRow:
     """Whether no other GPU that takes it has less memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class KindRow:
-    css_class: str
-    name: str
-    sizes: tuple[int | None, ...]
-
-
 def estimate_bars(estimate: EstimatedCard, current_batch_size: int) -> list[MemoryBar]:
     wanted = {"today": ("Today", current_batch_size), "recommended": (WITH_MARGIN, estimate.safe_batch_size)}
     bars = []
@@ -240,11 +233,11 @@ def estimate_stack(estimate: EstimatedCard, current_batch_size: int) -> Stack | 
     return stack_of(point.batch_size, kinds, peak_phase=point.phase)
 
 
-def kind_rows(points: Sequence[EstimateAt]) -> list[KindRow]:
-    """Return the table of memory by kind; kinds without any memory are left out."""
-    sizes = {key: tuple(getattr(point.by_kind, f"{key}_bytes") for point in points) for key, _ in _PARTS}
-    rows = [KindRow(f"kind-{key}", label, sizes[key]) for key, label in _PARTS]
-    return [row for row in rows if any(row.sizes)]
+def kind_rows(estimate: EstimatedCard) -> list[tuple[str, list[int | None]]]:
+    """Return the table of memory by kind at each estimated size; kinds without any memory are left out."""
+    kinds = [point.by_kind for point in estimate.points]
+    rows = [(label, [getattr(each, f"{key}_bytes") for each in kinds]) for key, label in _PARTS]
+    return [(label, sizes) for label, sizes in rows if any(sizes)]
 
 
 def gpu_rows(estimates: Sequence[EstimatedCard], current_batch_size: int, prices: Mapping[str, Price]) -> list[GpuRow]:

@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from engine.text.units import (
-    GIB,
-    KIB,
-    MIB,
-    TIB,
     format_bytes,
     format_duration,
     format_factor,
     format_percent,
+    format_significant,
     format_usd,
 )
+from engine.text.units import rate_range as rate_range
+from engine.text.units import round_bytes as round_bytes
+from engine.text.units import round_percent as round_percent
+from engine.text.units import times as times
+from engine.text.units import usd_range as usd_range
 
 NOT_MEASURED = "not measured"
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
+
+
+def _if_measured(write: Callable[[float], str]) -> Callable[[float | None], str]:
+    return lambda figure: NOT_MEASURED if figure is None else write(figure)
+
+
+duration, factor, percent, usd = map(_if_measured, (format_duration, format_factor, format_percent, format_usd))
+rate = _if_measured(format_significant)
+"""Writes samples per second with three significant figures, the unit left to the column's head."""
 
 
 def bytes_text(size_bytes: float | None, limit_bytes: int | None = None) -> str:
@@ -29,68 +41,11 @@ def bytes_text(size_bytes: float | None, limit_bytes: int | None = None) -> str:
     return NOT_MEASURED if size_bytes is None else format_bytes(size_bytes, limit_bytes or None)
 
 
-def round_bytes(size_bytes: float) -> str:
-    """Write a figure that is round by choice, a limit or a tick: 8589934592 -> "8 GiB"."""
-    return format_bytes(size_bytes).replace(".0 ", " ") if size_bytes else "0"
-
-
-def exact_bytes_text(size_bytes: int) -> str:
-    """Write a size for a form field, not rounded: the largest binary unit that divides it, "2GiB", else plain bytes."""
-    for name, unit_bytes in (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
-        if size_bytes % unit_bytes == 0:
-            return f"{size_bytes // unit_bytes}{name}"
-    return str(size_bytes)
-
-
-def duration(seconds: float | None) -> str:
-    """133.2 -> "2 min 13 s"; below ten seconds with one decimal; whole minutes and hours without seconds."""
-    return NOT_MEASURED if seconds is None else format_duration(seconds)
-
-
 def step_time(seconds: float | None) -> str:
     """0.01824 -> "18.2 ms"; from one second on in seconds."""
     if seconds is None:
         return NOT_MEASURED
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{_significant(seconds * 1000)} ms"
-
-
-def rate(samples_per_second: float | None) -> str:
-    """Write samples per second with three significant figures, the unit left to the column's head."""
-    return NOT_MEASURED if samples_per_second is None else _significant(samples_per_second)
-
-
-def factor(ratio: float | None) -> str:
-    """1.6193 -> "1.62x"; a ratio of ten or more with at most one decimal."""
-    return NOT_MEASURED if ratio is None else format_factor(ratio)
-
-
-def times(ratio: float) -> str:
-    """Write a ratio whose exact figures are shown too: 8.0 -> "8x", 30.625 -> "30.6x"."""
-    return f"{ratio:.1f}".removesuffix(".0") + "x"
-
-
-def rate_range(low: float | None, high: float | None) -> str:
-    """Write the interval of a speed: "15.0 to 17.0"; empty where it is not known."""
-    return "" if low is None or high is None else f"{_significant(low)} to {_significant(high)}"
-
-
-def usd_range(low_usd: float | None, high_usd: float | None) -> str:
-    """Write the interval of an amount: "$1,190 to $1,270"; empty where it is not known. Cents only where they tell."""
-    if low_usd is None or high_usd is None:
-        return ""
-    decimals = 0 if max(abs(low_usd), abs(high_usd)) >= 1000 else 2
-    amounts = (round(amount, decimals) for amount in (low_usd, high_usd))
-    return " to ".join(f"{'−' if amount < 0 else ''}${abs(amount):,.{decimals}f}" for amount in amounts)
-
-
-def round_percent(fraction: float) -> str:
-    """Write a share that is round by choice: 0.05 -> "5 %"."""
-    return f"{fraction * 100:.4g} %"
-
-
-def percent(fraction: float | None) -> str:
-    """0.924 -> "92.4 %"."""
-    return NOT_MEASURED if fraction is None else format_percent(fraction)
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{format_significant(seconds * 1000)} ms"
 
 
 def share_text(fraction: float | None) -> str:
@@ -109,19 +64,14 @@ def percent_estimated(fraction: float) -> str:
     return f"{int(100 * fraction)} %"
 
 
-def usd(amount_usd: float | None) -> str:
-    """1.592 -> "$1.59"; 0.001 -> "less than $0.01", -0.001 -> "more than −$0.01"."""
-    return NOT_MEASURED if amount_usd is None else format_usd(amount_usd)
-
-
 def usd_closely(amount_usd: float | None) -> str:
     """Write a small cost that is compared with others: 0.1553 -> "$0.155"."""
-    return NOT_MEASURED if amount_usd is None else f"${_significant(amount_usd)}"
+    return NOT_MEASURED if amount_usd is None else f"${format_significant(amount_usd)}"
 
 
 def millions(count: int) -> str:
     """109483778 -> "109 M"."""
-    return f"{_significant(count / 1_000_000)} M"
+    return f"{format_significant(count / 1_000_000)} M"
 
 
 def number(value: float | None) -> str:
@@ -185,11 +135,3 @@ def describe_elapsed(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)} {name} ago"
     return "just now"
-
-
-def _significant(value: float) -> str:
-    """Three significant figures without an exponent: 0.482, 9.81, 61.2, 612, 1,234."""
-    for limit, decimals in ((0.9995, 3), (9.995, 2), (99.95, 1)):
-        if abs(value) < limit:
-            return f"{value:.{decimals}f}"
-    return f"{value:,.0f}"

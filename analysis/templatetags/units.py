@@ -18,12 +18,12 @@ from analysis.runs.columns.series import SeriesKey
 from engine.text.today import name_today
 
 register = template.Library()
-for each in (
-    *(formatting.bytes_text, formatting.round_bytes, formatting.duration, formatting.step_time, formatting.rate),
-    *(formatting.factor, formatting.percent, formatting.round_percent, formatting.share_text, formatting.hours_text),
-    *(formatting.usd, formatting.usd_closely, formatting.millions, formatting.number, formatting.utc, formatting.clock),
-    *(formatting.ago, formatting.since, formatting.seconds_after, name_today, draw, picture),
+for name in (
+    *("bytes_text", "round_bytes", "duration", "step_time", "rate", "factor", "percent", "round_percent", "share_text"),
+    *("hours_text", "usd", "usd_closely", "millions", "number", "utc", "clock", "ago", "since", "seconds_after"),
 ):
+    register.filter(name, getattr(formatting, name))
+for each in (name_today, draw, picture):
     register.filter(each)
 _LINE = '<li class="log-{}"><time datetime="{}">{}</time>{}</li>\n'
 

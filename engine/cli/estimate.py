@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import rich_click as click
 
-from ..describe.profile import profile_lines
+from ..describe.commands import profile_lines
 from ..errors import SpecError
 from ..estimate import calibration, gpus
 from ..estimate.estimator import Estimator

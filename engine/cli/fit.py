@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import rich_click as click
 
-from ..describe.profile import profile_lines
+from ..describe.commands import profile_lines
 from ..describe.ranks import HOW_COMPARED
 from ..documents.measured import Measured
 from ..errors import SpecError

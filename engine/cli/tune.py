@@ -12,8 +12,7 @@ from typing import Any
 
 import rich_click as click
 
-from ..describe.grade import describe_emulation, rank_rows
-from ..describe.rank_peaks import describe_imbalance, describe_spread, rank_peaks
+from ..describe.ranks import describe_emulation, describe_imbalance, describe_spread, rank_peaks, rank_rows
 from ..errors import EngineError, SpecError
 from ..program import PROGRAM, how_to_install
 from ..run_kind import RunKind

@@ -8,11 +8,10 @@ from ..results.host_memory import is_of_the_host
 from ..results.result import DATA_EXHAUSTED, Boundary, Outcome, Reason, RunResult
 from ..search.differing_starts import do_starts_differ, starts_of
 from ..spec import SearchSpec
-from ..text.units import format_bytes, format_duration, sentence_case
-from .answer import Answer
+from ..text.units import format_bytes, format_duration
 from .does_not_fit import refusing_probe
-from .grade import describe_grade
 from .probe import OUTCOMES, describe_outcome
+from .ranks import describe_grade
 
 CPU_COUNTS_TENSORS = "The limit of a CPU run counts tensors only; the process uses more."
 """The small print of a CPU's certificate."""
@@ -42,25 +41,23 @@ def _differ_starts_at_limit(result: RunResult) -> bool:
     return result.boundary.reason is Reason.OUT_OF_MEMORY and do_starts_differ(result.probes)
 
 
-def trains_with(result: RunResult, size: int, trains: str = "trains") -> str:
+def trains_with(result: RunResult) -> str:
     """Write "trains with up to 1,024 samples"."""
-    return f"{trains} with {bound_of(result)} {size:,} {'sample' if size == 1 else 'samples'}"
+    size = result.boundary.largest_batch_size or 0
+    return f"{verbs(result.spec)[0]} with {bound_of(result)} {size:,} {'sample' if size == 1 else 'samples'}"
 
 
 def certificate(result: RunResult) -> str:
-    boundary, (_, trained) = result.boundary, verbs(result.spec)
-    largest = boundary.largest_batch_size
+    boundary, largest = result.boundary, result.boundary.largest_batch_size
     if boundary.reason is Reason.DOES_NOT_FIT:
         return f"Does not fit: batch {boundary.refused_batch_size or 1} ran out of memory ({boundary.refusal})."
     if boundary.certified:
-        ran = _in_a_fresh_process(result, trained)
         among = f" among {boundary.allowed_sizes}" if boundary.allowed_sizes else ""
-        among += _emulated(result)
-        return f"Certified{among}: {largest} {ran}; {boundary.refused_batch_size} ran out of memory there."
-    if boundary.reason is Reason.ONE_SIZE:
-        return check_answer(result)
+        ran, refused = in_a_fresh_process(result), f"{boundary.refused_batch_size} ran out of memory there"
+        return f"Certified{among}{_emulated(result)}: {largest} {ran}; {refused}."
     cause = f" ({boundary.refusal})" if boundary.reason in (Reason.SIZE_LIMIT, Reason.ERROR) else ""
-    return f"Not certified{_emulated(result)}: {largest or 'no batch size'} {trained}; {_why_open(result)}{cause}."
+    reached = f"{largest or 'no batch size'} {verbs(result.spec)[1]}"
+    return f"Not certified{_emulated(result)}: {reached}; {_why_open(result)}{cause}."
 
 
 def _emulated(result: RunResult) -> str:
@@ -128,29 +125,9 @@ def _memory_left(result: RunResult) -> str:
     return f"and memory is not your limit: {largest.batch_size:,} took {took}"
 
 
-def answer_of_check(result: RunResult) -> Answer:
-    """Return the answer of a check: "Batch 32 fits: it trained 5 steps in a fresh process.", and what it took."""
-    size, boundary = result.spec.check_batch_size, result.boundary
-    if result.fits is None:
-        if boundary.reason is Reason.TIME_BUDGET:
-            return Answer(f"Batch {size:,}: not known, because the time ended first.")
-        return Answer(f"Batch {size:,}: not known.", notes=(f"{boundary.note or 'It was not run to its end'}.",))
-    if not result.fits:
-        why = "ran out of memory" if boundary.reason is Reason.ONE_SIZE else "hit a limit that is not memory"
-        refusal = (f"{sentence_case(boundary.refusal.removesuffix('.'))}.",) if boundary.refusal else ()
-        return Answer(f"Batch {size:,} does not fit: it {why} in a fresh process.", notes=refusal)
-    used = result.largest.memory_bytes if result.largest else None
-    took = () if used is None else (f"It took {format_bytes(used)} of {format_bytes(result.waste.capacity_bytes)}.",)
-    trained = _in_a_fresh_process(result, verbs(result.spec)[1])
-    return Answer(f"Batch {size:,} fits: it {trained}.", notes=took)
-
-
-def check_answer(result: RunResult) -> str:
-    return answer_of_check(result).text
-
-
-def _in_a_fresh_process(result: RunResult, trained: str) -> str:
+def in_a_fresh_process(result: RunResult) -> str:
     """Write "trained 5 steps in a fresh process", or "in each of 3 fresh processes" where it was started again."""
+    _, trained = verbs(result.spec)
     steps = result.boundary.soak_steps
     starts = len(starts_of(result.boundary, result.probes)) if result.spec.starts_anew else 1
     where = "a fresh process" if starts <= 1 else f"each of {starts} fresh processes"
@@ -181,7 +158,7 @@ def certificate_lines(result: RunResult) -> list[CertificateLine]:
     boundary, lines, (_, trained) = result.boundary, [], verbs(result.spec)
     if boundary.largest_batch_size:
         shortly = f"{trained}; it was not run again for longer"
-        ran = _in_a_fresh_process(result, trained) if boundary.soak_steps else shortly
+        ran = in_a_fresh_process(result) if boundary.soak_steps else shortly
         lines.append(CertificateLine("fits", "fits", f"Batch {boundary.largest_batch_size:,} {ran}."))
     if boundary.refused_batch_size:
         probe = refusing_probe(result.probes, boundary.refused_batch_size)

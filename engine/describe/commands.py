@@ -1,4 +1,4 @@
-"""The settings of a spec as they are typed: the command that measures it elsewhere, and the options of another."""
+"""PURE: the settings of a spec as they are typed, the command that measures it elsewhere, and a profile in words."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..program import INSTALLED
+from ..settings.profiles import find
 from ..settings.spec_checks import is_of_bytes
 from ..spec import DEFAULTS, SETTINGS
-from ..text.units import GIB, KIB, MIB
+from ..text.units import exact_bytes
 
 _LEFT_OUT = frozenset({"model", "device", "time_budget_seconds", "like", "communication_bytes"})
 """Written elsewhere, of an estimate alone, or not of one: it has no time budget. A profile's settings are written."""
@@ -35,13 +36,17 @@ def _option(name: str, value: object) -> list[str]:
     if value is True:
         return [option]
     if is_of_bytes(name):
-        return [option, size_as_typed(int(str(value)))]
+        return [option, exact_bytes(int(str(value)))]
     return [option, f"{value:g}" if isinstance(value, float) else str(value)]
 
 
-def size_as_typed(size_bytes: int) -> str:
-    """Write "8GiB", "512MiB" or "100KiB" where it is exact."""
-    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
-        if size_bytes % unit == 0:
-            return f"{size_bytes // unit}{name}"
-    return str(size_bytes)
+def describe_like(profile: str) -> str:
+    """Write "hf-trainer: optimizer adamw-fused, ... (transformers 5.23.0, training_args.py)", then what differs."""
+    known = find(profile)
+    settings = ", ".join(SETTINGS[name].describe(value) for name, value in known.settings.items())
+    chunks = f", loss in {known.loss_chunks} chunks" if known.loss_chunks else ""
+    return f"{profile}: {settings}{chunks} ({known.origin}). {known.note}".strip()
+
+
+def profile_lines(like: str) -> list[str]:
+    return [f"Settings of {describe_like(like)}"] if like else []

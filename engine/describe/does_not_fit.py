@@ -1,13 +1,16 @@
-"""PURE: what is said of a model that does not fit: the memory it needed, and suggestions."""
+"""PURE: what is said where a size does not fit: the memory it needed, and what may help; costs are not estimated."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..catalog import Workload
 from ..catalog.stored_workload import is_own_training, stored_workload
-from ..progress import BACKWARD, FORWARD, OPTIMIZER_STEP
+from ..estimate.alternatives import Cost
+from ..progress import BACKWARD, FORWARD, OPTIMIZER_STEP, TRAINING_PHASES
 from ..results.result import DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult
 from ..settings.optimizers import OPTIMIZERS
 from ..spec import trained_settings
@@ -27,18 +30,25 @@ _WHERE = {
 _SMALLER_EVALUATION = "A smaller batch in the evaluation, where the script sets it apart from the training's."
 
 
-def ways_to_fit(result: RunResult) -> tuple[str | None, list[str]]:
+class WaysToFit(NamedTuple):
+    need: str | None = None
+    suggestions: Sequence[str] = ()
+
+
+def ways_to_fit(result: RunResult) -> WaysToFit:
+    """Return how much memory was needed, and what may make the model fit; nothing where a size trained."""
     if result.largest is not None or result.boundary.reason is Reason.FOREIGN_MEMORY:
-        return None, []
+        return WaysToFit()
     spec, device = trained_settings(result.spec.to_dict()), result.device
     refusal = refusing_probe(result.probes, result.boundary.refused_batch_size)
     need = describe_need(refusal, device.limit_bytes or device.capacity_bytes)
     if is_own_training(spec):  # no setting is known but this one
         is_evaluation = refusal is not None and refusal.failed_phase == EVALUATION
-        return need, [_SMALLER_EVALUATION] if is_evaluation else []
+        return WaysToFit(need, [_SMALLER_EVALUATION] if is_evaluation else [])
     optimizer, is_checkpointed = spec.get("optimizer", ""), bool(spec.get("gradient_checkpointing"))
     workload = stored_workload(spec)
-    return need, suggestions(refusal, workload, device, optimizer=optimizer, is_checkpointed=is_checkpointed)
+    tries = suggestions(refusal, workload, device, optimizer=optimizer, is_checkpointed=is_checkpointed)
+    return WaysToFit(need, tries)
 
 
 def refusing_probe(probes: Iterable[Probe], batch_size: int | None) -> Probe | None:
@@ -87,3 +97,82 @@ def suggestions(
         tries.append("Gradient checkpointing: stores fewer activations, but each step computes more.")
     tries.append(f"A smaller {workload.input_field.replace('_', ' ')}.")
     return tries + less_state
+
+
+_WITHOUT_ACTIVATIONS = (OPTIMIZER_STEP, LOADING)
+_SPLIT_BELOW = 0.75
+"""A split's smaller size has at most this share of the largest: the difference of two close ones is mostly noise."""
+_OF_THE_BATCH = (
+    ("Smaller micro-batches, gradients added up", Cost.SMALLER_PIECES.text),
+    ("Attention by SDPA or FlashAttention", Cost.OTHER_KERNEL.text),
+    ("Gradient checkpointing", Cost.RECOMPUTATION.text),
+    ("bf16 autocast", Cost.ROUNDING.text),
+    ("Shorter rows or smaller images", Cost.SMALLER_INPUTS.text),
+)
+_OF_THE_MODEL = (
+    ("8-bit AdamW", Cost.ROUNDED_STATE.text),
+    ("Adafactor, or SGD without momentum", Cost.OTHER_UPDATES.text),
+    ("LoRA adapters", Cost.OTHER_WEIGHTS.text),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The peak of the largest size: what grows with the batch and what does not, derived from two sizes."""
+
+    batch_size: int
+    smaller_batch_size: int
+    growing_bytes: int
+    fixed_bytes: int
+
+    @property
+    def bytes_per_sample(self) -> int:
+        return self.growing_bytes // self.batch_size
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptChanges:
+    """What to try for a larger batch, each change with its cost; `phase` is that of the peak, None where unknown."""
+
+    phase: str | None
+    split: Split | None
+    of_the_batch: tuple[tuple[str, str], ...]
+    of_the_model: tuple[tuple[str, str], ...]
+
+    @property
+    def is_optimizer_step(self) -> bool:
+        """Whether the activations are freed at the peak, so that nothing about the batch lowers it."""
+        return self.phase == OPTIMIZER_STEP
+
+
+def script_changes(probes: Iterable[Probe]) -> ScriptChanges | None:
+    tried = list(probes)
+    refused = [probe for probe in tried if probe.outcome is Outcome.OUT_OF_MEMORY]
+    if not refused:
+        return None
+    fitting = {p.batch_size: p for p in tried if p.outcome is Outcome.FITS and p.peak_allocated_bytes is not None}
+    largest = fitting[max(fitting)] if fitting else None
+    phase = min(refused, key=lambda probe: probe.batch_size).failed_phase or (largest.peak_phase if largest else None)
+    of_the_batch = () if phase in _WITHOUT_ACTIVATIONS else _OF_THE_BATCH
+    return ScriptChanges(phase, _split(fitting), of_the_batch, _OF_THE_MODEL)
+
+
+def _split(fitting: dict[int, Probe]) -> Split | None:
+    """Split the largest peak by a smaller size's in the same phase, in which peaks lie on a line; None without one."""
+    if not fitting:
+        return None
+    size = max(fitting)
+    largest = fitting[size]
+    alike = [
+        smaller
+        for smaller, probe in fitting.items()
+        if smaller <= size * _SPLIT_BELOW
+        and probe.peak_phase in TRAINING_PHASES
+        and probe.peak_phase == largest.peak_phase
+    ]
+    if not alike:
+        return None
+    smaller = max(alike)
+    high, low = largest.peak_allocated_bytes or 0, fitting[smaller].peak_allocated_bytes or 0
+    growing = (high - low) * size // (size - smaller)
+    return Split(size, smaller, growing, high - growing) if 0 < growing <= high else None

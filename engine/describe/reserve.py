@@ -6,27 +6,50 @@ import math
 from collections.abc import Iterator
 
 from ..results.result import Point, RunResult
+from ..text.units import format_bytes, format_percent, round_percent
+
+
+def free_bytes(result: RunResult, point: Point | None) -> int | None:
+    """Return what a size leaves free, below zero where it took more than the limit; None where that is unknown."""
+    if point is None or point.memory_bytes is None:
+        return None
+    return result.waste.capacity_bytes - point.memory_bytes
 
 
 def keeps_reserve(result: RunResult, point: Point) -> bool:
     """Whether a size leaves the requested reserve; false also where either is unknown."""
-    if result.speed is None or point.memory_bytes is None:
+    free = free_bytes(result, point)
+    if result.speed is None or free is None:
         return False
-    left = result.waste.capacity_bytes - point.memory_bytes
-    return left >= result.waste.capacity_bytes * result.speed.reserve_fraction
+    return free >= result.waste.capacity_bytes * result.speed.reserve_fraction
 
 
 def reserve_text(result: RunResult) -> str:
     """Write the requested reserve: "5 %"."""
-    return f"{(result.speed.reserve_fraction if result.speed else 0.0) * 100:.4g} %"
+    return round_percent(result.speed.reserve_fraction if result.speed else 0.0)
+
+
+def describe_reserve(result: RunResult) -> str:
+    """Write what the recommended size leaves free, and where that is less than requested, which size leaves it."""
+    chosen, free = result.recommended, free_bytes(result, result.recommended)
+    if chosen is None or free is None or result.speed is None:
+        return ""
+    share = format_percent(max(free, 0) / result.waste.capacity_bytes)
+    left = f"{chosen.batch_size:,} leaves {format_bytes(max(free, 0))} free, {share}"
+    left += f"; requested: at least {reserve_text(result)}"
+    if keeps_reserve(result, chosen):
+        return f"{left}."
+    if (other := result.largest_with_reserve) is None:
+        return f"{left}, which no measured size leaves."
+    return f"{left}. The largest that leaves it is {other.batch_size:,}."
 
 
 def notes_of_reserve(result: RunResult, chosen: Point) -> Iterator[str]:
     """Yield "60 leaves 0.9 % of the memory free; 56 is the largest that leaves 5 %." where it leaves less."""
-    if result.speed is None or chosen.memory_bytes is None or keeps_reserve(result, chosen):
+    free, capacity = free_bytes(result, chosen), result.waste.capacity_bytes
+    if result.speed is None or free is None or keeps_reserve(result, chosen):
         return
-    left = max(1 - chosen.memory_bytes / result.waste.capacity_bytes, 0.0)
-    other = result.largest_with_reserve
+    left, other = max(free / capacity, 0.0), result.largest_with_reserve
     which = f"{other.batch_size:,} is the largest that" if other else "no measured size"
     # never rounded up to the reserve
     shown = round(left, 3) if round(left, 3) < result.speed.reserve_fraction else math.floor(left * 1000) / 1000

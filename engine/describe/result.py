@@ -1,22 +1,83 @@
-"""PURE: a result in words: the answer in one sentence with its notes, what is lost today, and where the time went."""
+"""PURE: a result in words: the answer in one short sentence with its notes, what is lost today, where the time went."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from ..results.result import Point, Purpose, RunResult, Timings
+from ..results.result import Point, Purpose, Reason, RunResult, Timings
 from ..results.savings import describe_assumptions
+from ..results.speed_rounds import Stage
 from ..results.stats import NOISE_FRACTION
 from ..speed.rounds import describe_notable_others
 from ..text.today import name_today
-from ..text.units import format_bytes, format_least_usd, format_most_usd, format_percent, sentence_case
-from .answer import Answer, is_short
-from .boundary import bound_of, is_today_refused
-from .grade import describe_grade
-from .rank_peaks import describe_group_of
+from ..text.units import (
+    format_bytes,
+    format_duration,
+    format_least_usd,
+    format_most_usd,
+    format_percent,
+    sentence_case,
+)
+from .boundary import bound_of, in_a_fresh_process, is_today_refused
+from .ranks import describe_grade, describe_group_of
 from .reserve import notes_of_reserve, reserve_text
 from .speed import KnownSpeed, others_of, speed_of, time_lost
+
+WORDS_MOST = 17
+"""Words of the leading sentence: more are not read in five seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The sentence in three parts, so that a page can colour the recommended size, if there is one, and its notes."""
+
+    before: str
+    batch_size: int | None = None
+    after: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.before}{'' if self.batch_size is None else f'{self.batch_size:,}'}{self.after}"
+
+    @property
+    def text(self) -> str:
+        return " ".join([self.sentence, *self.notes])
+
+
+def is_short(sentence: str) -> bool:
+    return len(sentence.split()) <= WORDS_MOST
+
+
+def headline(result: RunResult, name: str) -> Answer:
+    """Return the sentence that leads the result of a search or of a check, and its notes; `name` is the model's."""
+    if result.spec.check_batch_size is not None:  # one size was run: there is nothing to choose
+        return answer_of_check(result)
+    return answer_of(result) if result.largest else Answer(f"{name} {why_nothing_fits(result)}")
+
+
+def why_nothing_fits(result: RunResult) -> str:
+    return {
+        Reason.DOES_NOT_FIT: "does not fit: even batch 1 runs out of memory.",
+        Reason.FOREIGN_MEMORY: "could not be measured: other programs held the memory.",
+    }.get(result.boundary.reason, "was not measured to the end: no batch size finished.")
+
+
+def answer_of_check(result: RunResult) -> Answer:
+    """Return the answer of a check: "Batch 32 fits: it trained 5 steps in a fresh process.", and what it took."""
+    size, boundary = result.spec.check_batch_size, result.boundary
+    if result.fits is None:
+        if boundary.reason is Reason.TIME_BUDGET:
+            return Answer(f"Batch {size:,}: not known, because the time ended first.")
+        return Answer(f"Batch {size:,}: not known.", notes=(f"{boundary.note or 'It was not run to its end'}.",))
+    if not result.fits:
+        why = "ran out of memory" if boundary.reason is Reason.ONE_SIZE else "hit a limit that is not memory"
+        refusal = (f"{sentence_case(boundary.refusal.removesuffix('.'))}.",) if boundary.refusal else ()
+        return Answer(f"Batch {size:,} does not fit: it {why} in a fresh process.", notes=refusal)
+    used = result.largest.memory_bytes if result.largest else None
+    took = () if used is None else (f"It took {format_bytes(used)} of {format_bytes(result.waste.capacity_bytes)}.",)
+    return Answer(f"Batch {size:,} fits: it {in_a_fresh_process(result)}.", notes=took)
 
 
 def answer_of(result: RunResult) -> Answer:
@@ -120,6 +181,25 @@ def dollars(amount: float) -> str:
     return f"-${-amount:.2f}" if round(amount, 2) < 0 else f"${abs(amount):.2f}"
 
 
+def describe_timing(result: RunResult) -> str:
+    """Write "10 of 12 rounds in 24 s count, 8 of them quiet; ...": how the comparison of speeds went; empty without."""
+    speed = result.speed
+    if speed is None or format_duration(speed.seconds) == format_duration(0):
+        return ""
+    took, text = format_duration(speed.seconds), ""
+    left_out = sum(each.stage is Stage.EVALUATION for each in result.speed_rounds) - speed.rounds
+    if speed.rounds:
+        counted = f"{speed.rounds} of {speed.rounds + left_out} rounds in {took} count"
+        text = counted if left_out > 0 else f"{speed.rounds} rounds in {took}"
+        text += f", {speed.quiet_rounds or 'none'} of them quiet" if speed.quiet_rounds < speed.rounds else ""
+    text = text or f"The comparison of speeds took {took}"
+    text += "; other programs ran beside the rest" if left_out > 0 else ""
+    if speed.left_out_batch_sizes:
+        sizes = ", ".join(f"{size:,}" for size in speed.left_out_batch_sizes)
+        text += f". Not timed, because they did not fit together with the others: {sizes}"
+    return f"{text}."
+
+
 _PARTS_OF_TIME = (
     ("import_seconds", "imports", "Imports"),
     ("model_seconds", "model", "Building the model"),
@@ -136,3 +216,8 @@ def parts_of_time(timings: Timings) -> list[tuple[str, str, float]]:
     """Return the parts of a run that took any time, in a word and in full, with their seconds."""
     took = ((word, name, float(getattr(timings, field))) for field, word, name in _PARTS_OF_TIME)
     return [part for part in took if f"{part[2]:.1f}" != "0.0"]
+
+
+def time_by_part(result: RunResult) -> list[tuple[str, float]]:
+    parts = [(name, seconds) for _, name, seconds in parts_of_time(result.timings)]
+    return [*parts, ("Whole run", result.timings.total_seconds)]

@@ -134,12 +134,6 @@ class Measured(RunResult):
         return self.grade == EMULATED
 
     @property
-    def free_bytes(self) -> int | None:
-        if self.recommended is None or self.recommended.memory_bytes is None:
-            return None
-        return self.limit_bytes - self.recommended.memory_bytes
-
-    @property
     def roles(self) -> dict[str, int | None]:
         """The batch size of each role. `fastest` is None where a timed size has a higher figure, lest it mislead."""
         points = {"recommended": self.recommended, "fastest": self.fastest, "largest": self.largest}

@@ -40,6 +40,19 @@ def format_bytes(size: float, beside: float | None = None) -> str:
     return f"{size:.0f} B"
 
 
+def round_bytes(size: float) -> str:
+    """Write a figure that is round by choice, a limit or a tick: 8589934592 -> "8 GiB"."""
+    return format_bytes(size).replace(".0 ", " ") if size else "0"
+
+
+def exact_bytes(size: int) -> str:
+    """Write a size as it is typed, not rounded: the largest binary unit that divides it, "2GiB", else plain bytes."""
+    for name, factor in (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
+        if size % factor == 0:
+            return f"{size // factor}{name}"
+    return str(size)
+
+
 def describe_over(size: float, limit: float) -> str:
     """Write "256.0 MiB, 36.9 KiB over the limit of 256.0 MiB": rounded alone, the two may look the same."""
     return f"{format_bytes(size)}, {format_bytes(size - limit)} over the limit of {format_bytes(limit)}"
@@ -48,6 +61,11 @@ def describe_over(size: float, limit: float) -> str:
 def format_factor(ratio: float) -> str:
     """Write 1.6193 as "1.62x"; a ratio of ten or more with at most one decimal."""
     return f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.1f}".removesuffix(".0") + "x"
+
+
+def times(ratio: float) -> str:
+    """Write a ratio whose exact figures are shown too: 8.0 -> "8x", 30.625 -> "30.6x"."""
+    return f"{ratio:.1f}".removesuffix(".0") + "x"
 
 
 def format_factor_range(low: float | None, high: float | None) -> str:
@@ -76,6 +94,33 @@ def format_most_usd(amount_usd: float) -> str:
     """Write 0.591 as "$0.60": an amount that is an upper bound is never rounded down."""
     cents = math.ceil(amount_usd * 100 - 1e-6)
     return format_usd(-(-cents // 100) if cents >= 100_000 else cents / 100)
+
+
+def usd_range(low_usd: float | None, high_usd: float | None) -> str:
+    """Write the interval of an amount: "$1,190 to $1,270"; empty where it is not known. Cents only where they tell."""
+    if low_usd is None or high_usd is None:
+        return ""
+    decimals = 0 if max(abs(low_usd), abs(high_usd)) >= 1000 else 2
+    amounts = (round(amount, decimals) for amount in (low_usd, high_usd))
+    return " to ".join(f"{'−' if amount < 0 else ''}${abs(amount):,.{decimals}f}" for amount in amounts)
+
+
+def format_significant(value: float) -> str:
+    """Write three significant figures without an exponent: 0.482, 9.81, 61.2, 612, 1,234."""
+    for limit, decimals in ((0.9995, 3), (9.995, 2), (99.95, 1)):
+        if abs(value) < limit:
+            return f"{value:.{decimals}f}"
+    return f"{value:,.0f}"
+
+
+def rate_range(low: float | None, high: float | None) -> str:
+    """Write the interval of a speed: "15.0 to 17.0"; empty where it is not known."""
+    return "" if low is None or high is None else f"{format_significant(low)} to {format_significant(high)}"
+
+
+def round_percent(fraction: float) -> str:
+    """Write a share that is round by choice: 0.05 -> "5 %"."""
+    return f"{fraction * 100:.4g} %"
 
 
 def format_percent(fraction: float) -> str:

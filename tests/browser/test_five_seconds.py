@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from analysis.models import ALL_GPUS, Run, State
-from engine.describe.answer import WORDS_MOST
+from engine.describe.result import WORDS_MOST
 from tests.browser.chromium import PHONE, WIDE
 from tests.browser.conftest import Visit
 from tests.browser.test_every_page import make_estimated

@@ -8,8 +8,7 @@ import pytest
 
 from engine.catalog import WORKLOADS
 from engine.cli.main import main
-from engine.describe.commands import measure_command
-from engine.describe.profile import describe_like
+from engine.describe.commands import describe_like, measure_command
 from engine.errors import SpecError
 from engine.estimate.gpus import find as find_gpu
 from engine.estimate.predict import check

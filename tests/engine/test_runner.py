@@ -8,8 +8,7 @@ import signal
 import pytest
 
 from engine.cli.measure import exit_status
-from engine.describe.boundary import check_answer
-from engine.describe.result import answer_of, is_today_refused
+from engine.describe.result import answer_of, answer_of_check, is_today_refused
 from engine.errors import WorkerFailed, WorkloadFailed
 from engine.results.intervals import NORMAL_95
 from engine.results.result import Outcome, Purpose, Reason, RecommendedBy, RunResult
@@ -317,7 +316,7 @@ def test_a_size_that_trains_is_the_only_one_that_is_run():
     [probe] = result.probes
     assert (probe.batch_size, probe.steps, probe.purpose, probe.fresh_process) == (100, 7, Purpose.SOAK, True)
     assert (result.fits, exit_status(result)) == (True, 0)
-    assert check_answer(result).startswith("Batch 100 fits: it trained 7 steps in a fresh process. It took ")
+    assert answer_of_check(result).text.startswith("Batch 100 fits: it trained 7 steps in a fresh process. It took ")
 
 
 def test_a_size_that_trains_is_at_least_the_largest_and_no_certificate():
@@ -334,19 +333,21 @@ def test_of_a_size_that_is_refused_nothing_is_known_below_it():
     assert [probe.batch_size for probe in result.probes] == [529]
     assert (boundary.largest_batch_size, boundary.refused_batch_size, boundary.certified) == (None, 529, False)
     assert (result.fits, exit_status(result)) == (False, 3)
-    assert check_answer(result) == "Batch 529 does not fit: it ran out of memory in a fresh process. 529 refused."
+    assert (
+        answer_of_check(result).text == "Batch 529 does not fit: it ran out of memory in a fresh process. 529 refused."
+    )
 
 
 def test_a_limit_that_is_not_memory_is_told_as_one():
     result = check(FakeWorker(300, refusal=Outcome.SIZE_LIMIT), 301)
     assert (result.fits, result.boundary.reason, exit_status(result)) == (False, Reason.SIZE_LIMIT, 3)
-    assert "hit a limit that is not memory" in check_answer(result)
+    assert "hit a limit that is not memory" in answer_of_check(result).text
 
 
 def test_a_spent_time_budget_answers_neither_yes_nor_no():
     result = check(FakeWorker(528, time_is_up_after=0), 100)
     assert (result.fits, result.boundary.reason, exit_status(result)) == (None, Reason.TIME_BUDGET, 5)
-    assert check_answer(result) == "Batch 100: not known, because the time ended first."
+    assert answer_of_check(result).text == "Batch 100: not known, because the time ended first."
 
 
 def test_a_step_that_fails_for_another_reason_is_an_error_and_no_answer():

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from analysis.presentation import estimate_summary, result_summary
-from analysis.presentation.figures import figures, nothing_to_gain
+from analysis.presentation import estimate_summary
 from analysis.presentation.filled_memory import filled_memory
 from analysis.presentation.probe_rows import probe_lines
 from analysis.presentation.result_summary import headline, reach
@@ -19,8 +18,12 @@ from engine.cli.printing.console import event_line
 from engine.cli.printing.estimate_table import answer as answer_of_estimates
 from engine.cli.printing.estimate_table import table
 from engine.cli.printing.result_text import answer_lines, details, summary
-from engine.describe.boundary import certificate_lines, check_answer, why_not_certified
+from engine.describe.boundary import certificate_lines, why_not_certified
 from engine.describe.does_not_fit import ways_to_fit
+from engine.describe.key_figures import figures, nothing_to_gain
+from engine.describe.reserve import describe_reserve
+from engine.describe.result import answer_of_check, describe_timing, time_by_part
+from engine.documents import words
 from engine.documents.estimated import EstimatedCard
 from engine.documents.measured import Measured
 from engine.estimate.gpus import gpus
@@ -80,7 +83,7 @@ def test_an_estimate_is_said_as_recorded() -> None:
 def _printed(document: dict[str, Any]) -> list[str]:
     result = result_of(document)
     if result.spec.check_batch_size is not None:
-        return [check_answer(result)]
+        return [answer_of_check(result).text]
     return [*answer_lines(result), "", details(result), "", *summary(result).splitlines()[1:-1]]
 
 
@@ -92,18 +95,18 @@ def _on_the_page(result: Measured) -> list[str]:
         ("Key", key_line(result)),
         ("Reach", reach(result)),
         ("Not certified", why_not_certified(result)),
-        ("Reserve", result_summary.describe_reserve(result)),
-        ("Timing", result_summary.describe_timing(result)),
+        ("Reserve", describe_reserve(result)),
+        ("Timing", describe_timing(result)),
         ("Nothing to gain", gain and [gain.text, *gain.others]),
         ("Figures", [_of_figure(each) for each in figures(result)]),
         ("Need", need),
         ("Suggestions", suggestions),
-        ("Paste", result_summary.paste(result)),
-        ("Note", result_summary.paste_note(result)),
+        ("Paste", words.paste(result)),
+        ("Note", words.paste_note(result)),
         ("Certificate", [f"{line.word}: {line.text}" for line in certificate_lines(result)]),
-        ("Training", [f"{name}: {text}" for name, text in result_summary.training_rows(result)]),
-        ("Loader", result_summary.loader_limit(result)),
-        ("Timings", [f"{name}: {seconds:.1f}" for name, seconds in result_summary.timings(result)]),
+        ("Training", [f"{name}: {text}" for name, text in words.training_rows(result)]),
+        ("Loader", words.loader_limit(result)),
+        ("Timings", [f"{name}: {seconds:.1f}" for name, seconds in time_by_part(result)]),
         ("Filled", filled and [filled.title, filled.place, filled.sentence, filled.fragmentation]),
     ]
     said = []
@@ -115,7 +118,7 @@ def _on_the_page(result: Measured) -> list[str]:
 
 
 def _of_figure(figure: Any) -> str:
-    shown = (figure.title, figure.value, figure.kind, figure.interval, figure.text, figure.assumption)
+    shown = (figure.title, figure.value, figure.kind, figure.interval, figure.note, figure.assumption)
     return " | ".join(part for part in shown if part)
 
 

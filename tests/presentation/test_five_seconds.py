@@ -7,8 +7,8 @@ import pytest
 
 from analysis.presentation.kinds.validation import headline as headline_of_validation
 from analysis.presentation.result_summary import headline, verdict
-from engine.describe.answer import WORDS_MOST
 from engine.describe.key_figures import key_figures
+from engine.describe.result import WORDS_MOST
 from engine.documents.measured import Measured
 from engine.documents.stored import StoredSpec
 from engine.documents.validated import Validated

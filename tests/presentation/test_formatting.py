@@ -13,7 +13,7 @@ from analysis.templatetags.units import breakable
 from engine.cli.printing.console import probe_line
 from engine.describe.probe import describe_probe
 from engine.results.result import Outcome, Probe
-from engine.text.units import GIB, MIB
+from engine.text.units import GIB, MIB, exact_bytes
 from tests.factories import make_spec
 
 
@@ -78,7 +78,7 @@ def test_money_says_when_it_is_too_small_or_unknown(amount: float | None, text: 
 
 @pytest.mark.parametrize(("size_bytes", "text"), [(2 * GIB, "2GiB"), (1536 * MIB, "1536MiB"), (4097, "4097")])
 def test_a_size_for_a_form_field_is_exact(size_bytes: int, text: str) -> None:
-    assert formatting.exact_bytes_text(size_bytes) == text
+    assert exact_bytes(size_bytes) == text
 
 
 def test_a_time_shows_minutes_and_carries_the_instant() -> None:

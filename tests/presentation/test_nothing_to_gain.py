@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from analysis.presentation.figures import NothingToGain, nothing_to_gain
-from analysis.presentation.result_summary import describe_timing
 from engine.describe.boundary import certificate_lines
+from engine.describe.key_figures import NothingToGain, nothing_to_gain
+from engine.describe.result import describe_timing
 from engine.describe.speed import others_of
 from engine.documents.measured import Measured
 from engine.results.result import Boundary, DeviceFacts, Purpose, Reason, RunResult

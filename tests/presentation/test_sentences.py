@@ -5,20 +5,18 @@ from typing import Any
 
 import pytest
 
-from analysis.presentation.figures import figures
-from analysis.presentation.kinds.command import Command
+from analysis.presentation.kinds.size import Command
 from analysis.presentation.result_summary import (
-    describe_reserve,
-    describe_timing,
     headline,
-    paste,
-    paste_note,
     reach,
     verdict,
 )
 from engine.describe.boundary import CPU_COUNTS_TENSORS, certificate_lines, why_not_certified
-from engine.describe.key_figures import key_figures
+from engine.describe.key_figures import figures, key_figures
+from engine.describe.reserve import describe_reserve
+from engine.describe.result import describe_timing
 from engine.documents.measured import Measured
+from engine.documents.words import paste, paste_note
 from engine.results.not_compared import NotCompared
 from engine.results.result import (
     Boundary,
@@ -74,7 +72,7 @@ def test_the_sentence_says_what_was_found(fields: dict[str, Any], sentence: str)
         ({"boundary": uncertified(Reason.TIME_BUDGET)}, "BERT tiny trains with at least 8 samples."),
         ({"device": CARD}, "On this A100-SXM4-40GB, limited to 1 GiB, BERT tiny trains"),
         ({"spec": make_spec(optimizer="none", current_batch_size=4)}, "BERT tiny runs forward and backward with up"),
-        ({"largest": point(1)}, "trains with up to 1 sample."),
+        ({"boundary": Boundary(1, True, 2, Reason.OUT_OF_MEMORY)}, "trains with up to 1 sample."),
     ],
 )
 def test_the_line_below_says_where_and_how_far_it_trains(fields: dict[str, Any], sentence: str) -> None:
@@ -171,15 +169,15 @@ def test_the_money_carries_the_interval_of_the_speed_up() -> None:
         "$0.85 to $0.88",
         "$31.76 to $35.49",
     ]
-    assert [speedup.is_gain, year.is_gain] == [True, True]
+    assert [speedup.tone, year.tone] == ["gain", "gain"]
 
 
 def test_a_bound_of_the_speed_up_bounds_the_money() -> None:
     speedup, cost, year = figures(stored(make_bound_result()))
     assert (speedup.value, speedup.interval, speedup.kind) == ("at least 2x", "2.0 to 3.8x", "measured")
-    assert (cost.value, cost.text, cost.interval) == ("at most $0.60", "was $1.20.", "")
+    assert (cost.value, cost.note, cost.interval) == ("at most $0.60", "was $1.20.", "")
     assert (year.value, year.interval) == ("at least $60.00", "$60.00 to $88.43")
-    assert [speedup.is_gain, year.is_gain] == [True, True]
+    assert [speedup.tone, year.tone] == ["gain", "gain"]
 
 
 def test_where_todays_size_does_not_fit_the_speed_of_the_other_stands_alone() -> None:
@@ -208,7 +206,7 @@ def test_the_formula_of_the_saving_gives_the_saving() -> None:
     *_, year = figures(stored(make_bound_result(7.8842, 11.0)))
     money = make_bound_result(7.8842, 11.0).savings
     by_formula = money.hours_per_run * money.price_per_hour_usd * (1 - 1 / 7.8842) * money.runs_per_year
-    assert "(1 − 1 / 7.8842)" in year.text
+    assert "(1 − 1 / 7.8842)" in year.note
     assert year.value == f"at least {format_least_usd(by_formula)}"
 
 

@@ -5,18 +5,15 @@ from typing import Any
 
 import pytest
 
-from analysis.presentation.figures import figures, nothing_to_gain
 from analysis.presentation.result_summary import (
-    describe_timing,
     headline,
-    loader_limit,
-    own_setting,
-    paste,
-    training_rows,
 )
-from engine.describe.rank_peaks import describe_imbalance, rank_peaks
+from engine.describe.key_figures import figures, nothing_to_gain
+from engine.describe.ranks import describe_imbalance, rank_peaks
+from engine.describe.result import describe_timing
 from engine.documents.measured import Measured
 from engine.documents.stored import StoredSpec
+from engine.documents.words import loader_limit, own_setting, paste, training_rows
 from engine.results.not_compared import NotCompared
 from engine.results.result import Outcome, Probe, Purpose, RunResult
 from engine.results.speed_rounds import SpeedBlock, SpeedRound, Stage

@@ -27,13 +27,13 @@ from analysis.pages.home.views import devices_offered
 from analysis.pages.run_table import run_table
 from analysis.pages.script_runs import commands_offered, newest_script_runs, runs_of
 from analysis.pages.spec_form import start_run
-from analysis.presentation.formatting import exact_bytes_text
 from analysis.presentation.run_rows import HistoryRow
 from analysis.runs.commands import SETTABLE, RegisteredCommand
 from analysis.runs.queue.placement import placement_of
 from engine.errors import SpecError
 from engine.ranks.emulation import FEWEST_RANKS, MOST_RANKS
 from engine.spec import DEFAULTS, SETTINGS
+from engine.text.units import exact_bytes
 from engine.time_left import describe_left
 from engine.tune.spec import TuneSpec
 
@@ -112,7 +112,7 @@ def values_of(run: Run) -> dict[str, Any]:
     if run.uses_device_price:
         known.pop("price_per_hour_usd", None)
     if "memory_limit_bytes" in known:
-        known["memory_limit_bytes"] = exact_bytes_text(known["memory_limit_bytes"])
+        known["memory_limit_bytes"] = exact_bytes(known["memory_limit_bytes"])
     place = placement_of(run)
     return known | ({"device": place_value(place)} if place.device or place.kind else {})
 

@@ -9,7 +9,8 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 
 from analysis.models import ALL_GPUS, MatrixCell
-from analysis.pages.kinds.estimate import card_context, cards_context
+from analysis.pages.kinds.estimate import cards_context
+from analysis.presentation.estimate_summary import headline
 from analysis.presentation.labels import describe_settings, model_name, settings_in_full, short_device_name
 from analysis.presentation.unreadable import read_stored
 from analysis.runs.earlier.estimates import FoundEstimate, other_cells, stored_estimates
@@ -36,8 +37,8 @@ def answer(question: EstimateSpec, asked: QueryDict, table: QueryDict, *, is_pri
     estimates = [_read(each, is_private=is_private) for each in found]
     training = spec.to_dict()
     if gpu != ALL_GPUS:
-        card = card_context(estimates[0], training, spec.current_batch_size)
-        return known | card | {"run": found[0].run}
+        title = headline(estimates[0], training)
+        return known | {"title": title, "estimate": estimates[0], "run": found[0].run}
     missing, unable = _not_estimated(question, {each.gpu.id for each in estimates})
     known_prices, newest = list_prices() if is_private else prices(), max(found, key=lambda each: each.run.pk)
     cards = cards_context(estimates, training, unable, known_prices, table, asked)

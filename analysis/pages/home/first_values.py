@@ -9,13 +9,13 @@ from analysis.models import ALL_GPUS, PUBLISHED_KINDS, Device, Run, RunKind
 from analysis.pages.form_choices import place_value
 from analysis.pages.home.forms import RunForm
 from analysis.pages.kinds import BY_KIND, pages_of
-from analysis.presentation.formatting import exact_bytes_text
 from analysis.runs.gpu_catalog import gpu_of
 from analysis.runs.queue.placement import Placement, placement_of
 from engine.catalog.from_config import CONFIG
 from engine.catalog.stored_workload import stored_workload
 from engine.settings.profiles import PROFILES, settings_like
 from engine.spec import DEFAULTS
+from engine.text.units import exact_bytes
 
 REHEARSAL_MODEL, REHEARSAL_LIMIT = "bert-tiny", "512MiB"
 """The default of a host without an accelerator: an exact result in about a minute."""
@@ -40,7 +40,7 @@ def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[
     if "rank" in known:
         known["rank"] = ",".join(map(str, known["rank"]))
     if "memory_limit_bytes" in known:
-        known["memory_limit_bytes"] = exact_bytes_text(known["memory_limit_bytes"])
+        known["memory_limit_bytes"] = exact_bytes(known["memory_limit_bytes"])
     if run.requested_kind == "cpu" and known.get("memory_limit_bytes") == REHEARSAL_LIMIT:
         known["suggested_limit"] = REHEARSAL_LIMIT
         if "device" in BY_KIND[starts].form_leaves_out:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from analysis.models import Run
-from analysis.pages.kinds.command import Command
 from analysis.pages.kinds.estimate import Estimate
-from analysis.pages.kinds.measurement import Measurement
 from analysis.pages.kinds.page import KindPages
 from analysis.pages.kinds.race import Race
+from analysis.pages.kinds.size import Command, Measurement
 from analysis.pages.kinds.validation import Validation
 from engine.kinds import ByKind
 

@@ -24,8 +24,7 @@ from analysis.presentation.unreadable import read_stored
 from analysis.presentation.what_to_change import frontier_plot, frontier_shown
 from analysis.runs.earlier.what_to_change import devices_for, measured_sizes
 from analysis.runs.gpu_catalog import Price, prices
-from engine.describe.commands import measure_command
-from engine.describe.profile import describe_like
+from engine.describe.commands import describe_like, measure_command
 from engine.documents.estimated import Estimated, EstimatedCard
 from engine.estimate.largest import LABELS
 from engine.settings.profiles import PROFILES
@@ -71,36 +70,12 @@ class Cards:
         return [(name, value) for name, values in self.asked.lists() for value in values]
 
     @property
-    def all_address(self) -> str:
-        return self.asked.urlencode()
-
-    @property
     def unpriced(self) -> int:
         return sum(row.price is None for row in self.rows)
 
     @property
     def sort(self) -> str:
         return _DEFAULT if self.form.problems else str(self.form.cleaned_data["sort"] or _DEFAULT)
-
-    def address(self, sort: str) -> str:
-        query = self.asked.copy()
-        for name, values in self.form.given.lists():
-            query.setlist(name, values)
-        query["sort"] = sort
-        return query.urlencode()
-
-    @property
-    def sort_addresses(self) -> dict[str, str]:
-        return {key: self.address(key) for key in _SORTS}
-
-
-def card_context(estimate: EstimatedCard, spec: Mapping[str, Any], today: int) -> dict[str, Any]:
-    return {
-        "title": headline(estimate, spec),
-        "estimate": estimate,
-        "figures": summary.figures(estimate, today),
-        "bars": summary.estimate_bars(estimate, today),
-    }
 
 
 def cards_context(
@@ -161,7 +136,7 @@ class Estimate(KindPages):
             "settings": facts_of_run(run),
         }
         if is_of_one:
-            context |= _one_card(found, run, current, user)
+            context |= _one_card(found, run, user)
         else:
             context |= _all_cards(estimates, run, filters)
         if (like := run.spec.get("like")) in PROFILES:
@@ -169,22 +144,17 @@ class Estimate(KindPages):
         return "analysis/run/estimate.html", context
 
 
-def _one_card(found: Estimated, run: Run, current: int, user: User | None) -> dict[str, Any]:
+def _one_card(found: Estimated, run: Run, user: User | None) -> dict[str, Any]:
+    """Return the estimate, of which filters tell, and the what-ifs that were asked for."""
     estimate = found.estimates[0]
-    price = prices().get(estimate.gpu.id)
-    return {
-        **card_context(estimate, run.spec, current),
-        "key_figures": summary.key_figures(estimate, current),
-        "stack": summary.estimate_stack(estimate, current),
-        "kind_rows": summary.kind_rows(estimate.points),
+    context = {
+        "title": headline(estimate, run.spec),
+        "estimate": estimate,
+        "stack": summary.estimate_stack(estimate, int(run.spec["current_batch_size"])),
         "filled": filled_memory(estimate.breakdown),
-        **_what_ifs(found, run, user),
-        "how": summary.how_rows(estimate, price),
+        "how": summary.how_rows(estimate, prices().get(estimate.gpu.id)),
+        **changes_context(run, user),
     }
-
-
-def _what_ifs(found: Estimated, run: Run, user: User | None) -> dict[str, Any]:
-    context = changes_context(run, user)
     if found.frontier is not None:
         context["frontier"] = frontier_shown(found.frontier, measured_sizes(run, user))
         context["frontier_chart"] = frontier_plot(found.frontier)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from django.http import QueryDict
 
 from analysis.models import Run
-from analysis.pages.kinds.measurement import environment_rows
 from analysis.pages.kinds.page import KindPages, Page
 from analysis.presentation.charts.race import race_plot
 from analysis.presentation.kinds import presentation_of
@@ -23,4 +22,4 @@ class Race(KindPages):
     def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
         race = presentation_of(run).race(run)
         chart = race_plot([each.row for each in race.table if not each.is_on_top], race.size_of_today)
-        return "analysis/run/race.html", {"race": race, "chart": chart, "environment": environment_rows(race)}
+        return "analysis/run/race.html", {"race": race, "chart": chart}

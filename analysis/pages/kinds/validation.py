@@ -7,7 +7,6 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from analysis.models import Run
-from analysis.pages.kinds.measurement import environment_rows
 from analysis.pages.kinds.page import KindPages, Page
 from analysis.presentation.kinds.validation import validation_shown
 from analysis.presentation.unreadable import read_stored
@@ -23,4 +22,4 @@ class Validation(KindPages):
 
     def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
         found = read_stored(Validated.from_dict, run.result)
-        return "analysis/run/validation.html", {**validation_shown(found), "environment": environment_rows(found)}
+        return "analysis/run/validation.html", validation_shown(found)

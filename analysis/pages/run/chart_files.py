@@ -8,8 +8,8 @@ from typing import Any
 from django.http import Http404
 
 from analysis.models import Run
-from analysis.pages.kinds.measurement import result_plots
 from analysis.pages.kinds.page import Page
+from analysis.pages.kinds.size import result_plots
 from analysis.presentation import labels, memory_breakdown
 from analysis.presentation.charts.bars import Stack
 from analysis.presentation.charts.drawing import HEIGHT

@@ -6,7 +6,7 @@ from typing import Any
 
 from analysis.models import Attempt, Measurement, Run, RunLog, State
 from analysis.pages.kinds import pages_of
-from analysis.pages.run.live import LOG_LINES_SHOWN, chart_so_far, estimate_before, stored_probe_lines
+from analysis.pages.run.live import LOG_LINES_SHOWN, measured_so_far
 from analysis.presentation import labels, origin, run_state
 from analysis.presentation.kinds import facts_of_run, presentation_of
 from analysis.presentation.unreadable import UnreadableError
@@ -53,16 +53,8 @@ def unreadable_context(run: Run, why: UnreadableError) -> dict[str, Any]:
 
 
 def _measured_until_then(run: Run) -> dict[str, Any]:
-    probes = list(Measurement.objects.of(run))
     attempt = run.attempts.filter(number=run.attempt).first()
-    estimate = estimate_before(attempt)
-    lines = stored_probe_lines(run, probes, estimate)
-    return {
-        "chart": chart_so_far(run, attempt, probes),
-        "estimate": estimate,
-        "probe_lines": lines,
-        "has_speeds": any(line.samples_per_second is not None for line in lines),
-    }
+    return measured_so_far(run, attempt, list(Measurement.objects.of(run)))
 
 
 def attempts_shown(run: Run) -> list[Attempt]:

@@ -13,9 +13,8 @@ from django.utils import timezone
 from analysis.models import Attempt, Measurement, Run, RunLog
 from analysis.presentation import run_state
 from analysis.presentation.charts.curves import memory_plot
-from analysis.presentation.charts.plots import Plot
 from analysis.presentation.kinds import presentation_of
-from analysis.presentation.probe_rows import ProbeLine, probe_key, probe_lines
+from analysis.presentation.probe_rows import probe_key, probe_lines
 from analysis.presentation.run_state import run_steps
 from analysis.presentation.unreadable import read_or_none
 from analysis.runs.queue.forecast import QueuePosition, queue_positions
@@ -115,13 +114,13 @@ def read_live(run: Run, before: Seen) -> Live:
 
 def live_context(live: Live) -> dict[str, Any]:
     """Return the context of the page, or of the parts that changed."""
-    run, estimate, probes = live.run, estimate_before(live.attempt), live.probes
+    run, probes, measured = live.run, live.probes, measured_so_far(live.run, live.attempt, live.probes)
     left = remaining_time(run, live.attempt)
     time_left = run_state.describe_remaining_time(left) if left else None
     known, progress = so_far(run, live.attempt, probes), progress_of(live.attempt)
-    steps = run_steps(run, known, estimate, progress)
-    lines = stored_probe_lines(run, probes, estimate)
+    steps = run_steps(run, known, measured["estimate"], progress)
     return {
+        **measured,
         "live": live,
         "doing": presentation_of(run).doing(run),
         "seen": str(live.seen),
@@ -131,32 +130,23 @@ def live_context(live: Live) -> dict[str, Any]:
         "time_left": time_left,
         "steps": steps,
         "tab_title": run_state.tab_title(run, steps.text, time_left.roughly if time_left else "", live.turn),
-        "estimate": estimate,
-        "chart": chart_so_far(run, live.attempt, probes),
-        "probe_lines": lines,
-        "has_speeds": any(line.samples_per_second is not None for line in lines),
         "log_lines": live.lines,
     }
 
 
-def estimate_before(attempt: Attempt | None) -> EstimatedCard | None:
-    return read_or_none(EstimatedCard.from_dict, (attempt.environment or {}).get("estimate") if attempt else None)
-
-
-def chart_so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement]) -> Plot | None:
-    device = ((attempt.environment or {}).get("device") or {}) if attempt else {}
-    roles = {"current": run.spec.get("current_batch_size")}
+def measured_so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement]) -> dict[str, Any]:
+    """Return the estimate before the last attempt, its probes, and their chart; the only known role is today's size."""
+    environment = (attempt.environment if attempt else None) or {}
+    estimate, device = read_or_none(EstimatedCard.from_dict, environment.get("estimate")), environment.get("device")
     limit_bytes = device.get("limit_bytes") if isinstance(device, dict) else None
     limit_bytes = limit_bytes if isinstance(limit_bytes, int) and limit_bytes > 0 else None
-    return memory_plot(probes, limit_bytes=limit_bytes, roles=roles, estimate=estimate_before(attempt))
-
-
-def stored_probe_lines(
-    run: Run, probes: Sequence[Measurement], estimate: EstimatedCard | None = None
-) -> list[ProbeLine]:
-    """Return table rows of the last attempt's probes; the only role known yet is today's size."""
+    roles = {"current": run.spec.get("current_batch_size")}
     carried = frozenset(map(probe_key, (row for row in probes if row.is_carried)))
-    return probe_lines(probes, {"current": run.spec.get("current_batch_size")}, carried, estimate)
+    return {
+        "estimate": estimate,
+        "chart": memory_plot(probes, limit_bytes=limit_bytes, roles=roles, estimate=estimate),
+        "probe_lines": probe_lines(probes, roles, carried, estimate),
+    }
 
 
 def _checksum(seen: object) -> int:

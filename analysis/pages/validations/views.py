@@ -24,11 +24,11 @@ from analysis.pages.home.first_values import REHEARSAL_MODEL, first_values
 from analysis.pages.home.views import devices_offered
 from analysis.pages.run_table import run_table
 from analysis.pages.spec_form import start_run
-from analysis.presentation.formatting import exact_bytes_text
 from analysis.presentation.run_rows import history_rows
 from analysis.runs.queue.forecast import queue_positions
 from analysis.runs.queue.placement import placement_of
 from engine.errors import SpecError
+from engine.text.units import exact_bytes
 from engine.validation.spec import BACKWARD, BATCH_SIZE, CHECKS, SETTINGS, ValidationSpec
 
 _REFUSED = ("expandable_segments",)
@@ -102,7 +102,7 @@ class ValidationForm(PlacedForm):
 def values_of(run: Run) -> dict[str, Any]:
     known = {name: value for name, value in run.spec.items() if value is not None}
     if "memory_limit_bytes" in known:
-        known["memory_limit_bytes"] = exact_bytes_text(known["memory_limit_bytes"])
+        known["memory_limit_bytes"] = exact_bytes(known["memory_limit_bytes"])
     if "gradient_tolerance" in known:
         known["gradient_tolerance_percent"] = f"{known['gradient_tolerance'] * 100:.6g}"
     return known | {"device": place_value(placement_of(run))}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from analysis.models import Run
-from analysis.presentation.kinds.command import Command
 from analysis.presentation.kinds.estimate import Estimate
-from analysis.presentation.kinds.measurement import Measurement
 from analysis.presentation.kinds.presentation import Presentation
 from analysis.presentation.kinds.race import OwnRace, Race
+from analysis.presentation.kinds.size import Command, Measurement
 from analysis.presentation.kinds.validation import Validation
 from analysis.presentation.labels import describe_limit, limit_of_run, settings_in_full
 from engine.kinds import ByKind

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from analysis.models import Run
-from analysis.presentation.kinds.command import Command
 from analysis.presentation.kinds.presentation import CHANGES, Presentation, endings_of
+from analysis.presentation.kinds.size import Command
 from analysis.presentation.labels import model_name
 from analysis.presentation.unreadable import UnreadableError, read_stored
 from engine.documents.raced import AnyRace, OwnRaced, Raced

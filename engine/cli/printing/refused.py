@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 
-from ...describe.commands import setting_options, size_as_typed
+from ...describe.commands import setting_options
 from ...estimate import gpus
 from ...program import PROGRAM
 from ...results.result import DeviceFacts, Reason, RunResult
 from ...settings.setting import Role
 from ...spec import SETTINGS, RunSpec
+from ...text.units import exact_bytes
 from ..options import OF_CONFIG
 
 _OF_THE_TRAINING = [
@@ -54,9 +55,9 @@ def place_options(device: DeviceFacts) -> list[str] | None:
     """Return the options of `estimate` for this device and its limit; None where it cannot be estimated."""
     limit = device.limit_bytes
     if device.kind == "cpu":
-        return ["--gpu", "cpu", *(["--memory-limit", size_as_typed(limit)] if limit else [])]
+        return ["--gpu", "cpu", *(["--memory-limit", exact_bytes(limit)] if limit else [])]
     if device.kind != "cuda":
         return None
     card = gpus.match(device.name, device.capacity_bytes)
     place = ["--gpu", card.id] if card else ["--memory", str(device.capacity_bytes)]
-    return [*place, *(["--memory-limit", size_as_typed(limit)] if limit and limit < device.capacity_bytes else [])]
+    return [*place, *(["--memory-limit", exact_bytes(limit)] if limit and limit < device.capacity_bytes else [])]

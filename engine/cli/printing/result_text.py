@@ -7,17 +7,9 @@ from collections.abc import Sequence
 
 from ...advice.document import advise, basis_of_result
 from ...advice.text import short_lines
-from ...describe.boundary import (
-    CPU_COUNTS_TENSORS,
-    bound_of,
-    certificate,
-    check_answer,
-    is_today_refused,
-    trains_with,
-    verbs,
-)
+from ...describe.boundary import CPU_COUNTS_TENSORS, bound_of, certificate, is_today_refused, trains_with
 from ...describe.does_not_fit import ways_to_fit
-from ...describe.result import answer_of, dollars, losses, parts_of_time, speed_lines
+from ...describe.result import answer_of, answer_of_check, dollars, losses, parts_of_time, speed_lines
 from ...describe.speed import NO_GAIN, NOT_KNOWN, speed_of
 from ...results.memory_breakdown import MemoryBreakdown, describe_entry, describe_moment
 from ...results.result import Point, Reason, RunResult, Timings
@@ -98,15 +90,14 @@ def _savings(result: RunResult) -> str:
 
 def say_check(result: RunResult, more: Sequence[str] = ()) -> None:
     width = width_of(sys.stdout)
-    say("\n".join(wrapped([check_answer(result)], width, hanging="")), style=BOLD)
+    say("\n".join(wrapped([answer_of_check(result).text], width, hanging="")), style=BOLD)
     say_lines(wrapped([*filled_lines(result.memory_breakdown), *change_lines_after(result), *more], width))
 
 
 def answer_lines(result: RunResult) -> list[str]:
     if result.largest is None:
         return [certificate(result)]
-    answer, (trains, _), boundary = answer_of(result), verbs(result.spec), result.boundary
-    reach = f"{result.spec.model} {trains_with(result, boundary.largest_batch_size or 0, trains)}"
+    answer, reach = answer_of(result), f"{result.spec.model} {trains_with(result)}"
     where = f"{reach} in {format_bytes(result.waste.capacity_bytes)} of {result.device.name}."
     return [answer.sentence, " ".join([*losses(result), where, *answer.notes])]
 

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from engine.catalog import WORKLOADS
-from engine.describe.answer import is_short
-from engine.describe.does_not_fit import describe_need, refusing_probe, suggestions, ways_to_fit
-from engine.describe.result import answer_of
-from engine.describe.script_changes import script_changes
+from engine.describe.does_not_fit import describe_need, refusing_probe, script_changes, suggestions, ways_to_fit
+from engine.describe.result import answer_of, is_short
 from engine.describe.speed import claim_in
 from engine.documents.measured import Measured
 from engine.public import DEFAULTS

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from engine.cli.faster import lines_to_paste, table_of
-from engine.describe.answer import is_short
+from engine.describe.result import is_short
 from engine.errors import WorkloadFailed
 from engine.faster.answer import AT_OWN_SIZE, TIME_WAS_UP
 from engine.faster.spec import FasterSpec

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.answers import ImpossibleFiguresError
-from engine.describe.grade import describe_emulation, rank_rows
+from engine.describe.ranks import describe_emulation, rank_rows
 from engine.errors import CommandUntunable, SpecError
 from engine.kinds import answered
 from engine.ranks.emulation import EmulatedRank

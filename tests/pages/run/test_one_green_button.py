@@ -12,7 +12,7 @@ from django.test import Client
 from analysis.models import Run, RunKind, State
 from analysis.runs import services
 from analysis.runs.marks.share_links import share_link_create
-from engine.describe.answer import WORDS_MOST
+from engine.describe.result import WORDS_MOST
 from engine.results.result import Boundary, Reason, RunResult
 from engine.tune.spec import TuneSpec
 from tests.factories import make_card, make_claimed_run, make_result, make_result_that_does_not_fit, make_spec

@@ -1,19 +1,26 @@
-"""A measurement in words: a search for the largest and the fastest batch size."""
+"""A search for the largest and the fastest batch size in words: of a model, or of somebody's own training."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from analysis.models import Run
 from analysis.presentation.kinds.presentation import Presentation, endings_of
-from analysis.presentation.labels import model_name
+from analysis.presentation.labels import describe_settings, model_name
 from analysis.presentation.result_summary import verdict
 from analysis.presentation.unreadable import read_or_none, read_stored
+from engine.describe.ranks import describe_grade
 from engine.describe.speed import speed_of
 from engine.documents.measured import Measured
-from engine.progress import CHECKING_PHASES, MEASURING_PHASES, TIMING_PHASES
+from engine.progress import CHECKING_PHASES, COMPARING_PHASES, MEASURING_PHASES, TIMING_PHASES, TUNING_PHASES
+from engine.results.figure_kinds import EMULATED
 from engine.results.result import Reason
+from engine.settings.rank_settings import OF_SEVERAL_GPUS
+from engine.spec import DEFAULTS
+
+_COMMAND_LENGTH = 80
 
 
 class Measurement(Presentation):
@@ -57,3 +64,32 @@ class Measurement(Presentation):
 
     def compares_speeds(self, spec: Mapping[str, Any]) -> bool:
         return bool(spec.get("compare_speed", True))
+
+
+class Command(Measurement):
+    """The tuning of a training command or function: no setting of it is known."""
+
+    runs_own_code = True
+
+    def phases(self, run: Run) -> tuple[str, ...]:
+        return COMPARING_PHASES if self.compares_speeds(run.spec) else TUNING_PHASES
+
+    def settings(self, spec: Mapping[str, Any]) -> list[str]:
+        if trained := spec.get("catalogue"):  # how many ranks and by which strategy is in its name
+            of_model = {**DEFAULTS, **trained, **{name: DEFAULTS[name] for name in OF_SEVERAL_GPUS}}
+            return [*filter(None, [describe_grade(spec)]), *describe_settings(of_model)]
+        whole = ["whole run"] if spec.get("whole_run") else []
+        function = spec.get("function")
+        line = f"function {function}" if function else shlex.join(spec["command"])
+        file, _, key = (spec.get("batch_in") or "").rpartition(":")
+        config = [f"Batch size in {file}: {key}"] if file else []
+        grade = [*filter(None, [describe_grade(spec)])]
+        return [*grade, line if len(line) <= _COMMAND_LENGTH else f"{line[: _COMMAND_LENGTH - 1]}…", *config, *whole]
+
+    def found(self, run: Run) -> str:
+        found = super().found(run)
+        return f"{found} ({EMULATED})" if run.spec.get("emulate_ranks") else found
+
+    def badge_claim(self, run: Run) -> tuple[str, str]:
+        claim, colour = super().badge_claim(run)
+        return (f"{claim}, {EMULATED}", colour) if run.spec.get("emulate_ranks") else (claim, colour)
