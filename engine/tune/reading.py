@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import CommandUntunable
 from ..spec import MEMORY_STEPS
 from ..text.printable import printable
-from .hook.memorymark_ends import SIGNAL
+from .hook.memorymark_seen import SIGNAL
 from .replay import LATER_STEP, Memory, cpu_memory, kept_each, shape_given
 
 ROWS, DRAWN, LOADED = 4, 5, 6

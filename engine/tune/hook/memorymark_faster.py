@@ -67,7 +67,7 @@ class Faster:
             torch.backends.cudnn.benchmark = True
         self.note_losses()
         if {"workers", "pinned"} & self.wanted.keys():
-            watched.change_loaders(self.set_loaders)
+            watched.loaders.change(self.set_loaders)
         self.note_draws()
         self.set_optimizers()
         self.set_models()
@@ -109,7 +109,7 @@ class Faster:
 
     def note_loss(self, loss: Any) -> None:
         """Add a loss to those of its optimizer step, which may have many; a card is not waited for until the end."""
-        step = self.updates or max(self.watched.steps.values(), default=0)
+        step = self.updates or max(self.watched.steps.counts.values(), default=0)
         if step < LOSSES:
             kept_as = self.torch.promote_types(loss.dtype, self.torch.float32)  # a Mac's GPU has no 64 bits
             value = loss.item() if loss.device.type == "cpu" else loss.detach().to(kept_as)
@@ -313,7 +313,7 @@ class Faster:
             self.applied.add("tf32")
         if torch.backends.cudnn.benchmark:
             self.applied.add("cudnn-benchmark")
-        made = [each for each in read._optimizers(torch) if id(each) in self.watched.optimizers]
+        made = [each for each in read._optimizers(torch) if id(each) in self.watched.steps.optimizers]
         names = names_held(torch, self.met)
         return {
             "applied": sorted(self.applied & self.wanted.keys()),

@@ -5,8 +5,10 @@ A card's allocator also counts those that torch catches, as where cuDNN asks for
 
 from __future__ import annotations
 
-from functools import wraps
+from functools import partial
 from typing import Any
+
+from memorymark_patches import wrap
 
 
 class Raised:
@@ -17,29 +19,23 @@ class Raised:
         self.count: Any = None if kind is None else 0
         if kind is None:
             return
-        make = kind.__init__
-
-        def made(error: Any, *details: Any, **options: Any) -> None:
-            self.failed()
-            make(error, *details, **options)
-
-        kind.__init__ = made  # one made in C++ calls it, too, when Python code catches it
-        torch.autograd.backward = self.followed(torch.autograd.backward, go_back)
         scripted = torch._C.ScriptFunction  # its failures, and those of its backward pass, are plain RuntimeErrors
-        scripted.__call__ = self.followed(scripted.__call__)
+        wrap(kind, "__init__", self.made)
+        wrap(torch.autograd, "backward", partial(self.called, go_back))
+        wrap(scripted, "__call__", partial(self.called, lambda: None))
 
-    def followed(self, function: Any, begin: Any = lambda: None) -> Any:
+    def made(self, make: Any, error: Any, *details: Any, **options: Any) -> None:
+        """Count an error that was made, also in C++, where Python code catches it."""
+        self.failed()
+        make(error, *details, **options)
 
-        @wraps(function)
-        def called(*arguments: Any, **options: Any) -> Any:
-            begin()
-            try:
-                return function(*arguments, **options)
-            except RuntimeError:
-                self.failed()
-                raise
-
-        return called
+    def called(self, begin: Any, function: Any, *arguments: Any, **options: Any) -> Any:
+        begin()
+        try:
+            return function(*arguments, **options)
+        except RuntimeError:
+            self.failed()
+            raise
 
     def failed(self) -> None:
         if self.count is not None:

@@ -20,7 +20,10 @@ def faster(*wanted: str) -> Any:
     """One start's record, with nothing of torch replaced."""
     made = Faster.__new__(Faster)
     made.torch, made.wanted, made.is_trial = torch, dict.fromkeys(wanted, True), True
-    made.watched, made.applied = SimpleNamespace(optimizers=set(), steps={}, has_begun=lambda: True), set()
+    made.watched, made.applied = (
+        SimpleNamespace(steps=SimpleNamespace(optimizers=set(), counts={}), has_begun=lambda: True),
+        set(),
+    )
     made.losses, made.loaders, made.models, made.met = {}, {}, [], []
     made.roots, made.singles, made.outputs = weakref.WeakKeyDictionary(), weakref.WeakSet(), Outputs(torch)
     made.mask_seed = None
