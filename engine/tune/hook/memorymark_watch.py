@@ -77,6 +77,7 @@ class Watch:
             process.current_process()._config.setdefault("tempdir", folder)
         if self.settings.get("faster"):
             self.faster = import_module("memorymark_faster").Faster(self, torch)
+            self.faster.follow()
         if self.settings.get("whole_run"):
             self.epoch = import_module("memorymark_epoch").Epoch(self, torch)
         for owner, name, around in self.patches():
