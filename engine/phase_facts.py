@@ -10,7 +10,7 @@ from .results.result import Outcome, Probe, Purpose
 from .spec import MEMORY_STEPS
 from .text.units import format_duration
 from .time_left import describe_number, describe_round
-from .tune.plan import StartUnderWay
+from .tune.start_times import StartUnderWay
 
 _SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
 

@@ -1,7 +1,7 @@
 """The time a run still takes, as one figure that counts down, from the events of any run. Does not load torch.
 
     measurement   `plan`: its probes, and the engine's outlook on the comparison of speeds; for a check, its steps
-    tuning        `tune.plan`: its starts
+    tuning        `tune.start_times`: its starts
     validation    the steps measured so far; for compiling, a constant that was measured elsewhere
     race          at most its time budget, and no figure: what races next depends on what was timed
     estimate      the cards done so far; before the first, the time that loading the libraries took on this machine
@@ -21,7 +21,7 @@ from .live_progress import LONGEST_SECONDS, progress_after
 from .plan import SoFar, seconds_left, soak_steps
 from .results.result import Probe
 from .text.time_left import describe_left as describe_left
-from .tune import plan as tune_plan
+from .tune import start_times
 
 GROWTH, GROWTH_SECONDS = 1.25, 2.0  # a new figure replaces the one shown if above GROWTH x shown + GROWTH_SECONDS
 CARDS_NEEDED = 4
@@ -86,9 +86,9 @@ class TimeLeft:
         budget = _budget_of(self.spec)
         return budget - now if budget is not None and 2 * now >= budget > now else None
 
-    def start_under_way(self, number: int, now: float) -> tune_plan.StartUnderWay | None:
+    def start_under_way(self, number: int, now: float) -> start_times.StartUnderWay | None:
         """Return what is to be said of the start with this number; None where no training of one's own is started."""
-        return tune_plan.start_under_way(self._so_far(now), number) if self._is_tuning else None
+        return start_times.start_under_way(self._so_far(now), number) if self._is_tuning else None
 
     @property
     def _is_tuning(self) -> bool:
@@ -104,7 +104,7 @@ class TimeLeft:
             return None
         if "check" in self.spec:
             return _of_validation(self.progress, self.spec["check"] == "compile", now)
-        plan = tune_plan.seconds_left if self._is_tuning else seconds_left
+        plan = start_times.seconds_left if self._is_tuning else seconds_left
         return plan(self._so_far(now))
 
     def _so_far(self, now: float) -> SoFar:

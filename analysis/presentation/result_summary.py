@@ -24,9 +24,9 @@ from engine.results.result import Reason
 from engine.results.speed_rounds import Stage
 from engine.settings.step_settings import PURE_BF16
 from engine.spec import trained_settings
-from engine.tune.file_changes import Way
+from engine.tune.result import LOADER_LIMITS_FROM, Training, describe_loader
 from engine.tune.spec import BATCH_WAYS, with_batch_size
-from engine.tune.training import LOADER_LIMITS_FROM, Training, describe_loader
+from engine.tune.start.file_changes import Way
 
 _NAME_WORDS = 6
 """Words of a model's name in the leading sentence; the rest of a longer name stands among the facts."""

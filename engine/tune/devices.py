@@ -19,7 +19,7 @@ from ..provenance.read import commit_of
 from ..ranks.emulation import limit_left
 from ..results.result import DeviceFacts
 from ..spec import CPU_DEFAULT_LIMIT_BYTES
-from .reading import Reading
+from .judge.reading import Reading
 from .spec import FunctionSpec, Limits, TuneSpec
 from .start.environment import visible_devices
 

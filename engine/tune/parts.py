@@ -7,8 +7,8 @@ from typing import Any
 
 from ..text.units import format_duration
 from .catalogue.command import OWN_PYTHON
-from .evidence import Ended
-from .reading import Reading
+from .judge.evidence import Ended
+from .judge.reading import Reading
 from .spec import FunctionSpec, TuneSpec
 
 LONG_SECONDS = 20.0

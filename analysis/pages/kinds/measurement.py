@@ -35,7 +35,7 @@ from engine.documents.raced import AnyRace
 from engine.documents.validated import Validated
 from engine.results.result import Reason, Savings
 from engine.tune.faster.command import again_command, faster_command
-from engine.tune.training import stated_throughputs
+from engine.tune.result import stated_throughputs
 
 _INTERNAL = frozenset({"torchvision_schemas_declared", "run_key"})
 """Facts of the environment that only the engine and the portal understand."""

@@ -11,10 +11,10 @@ from typing import Any
 from ...from_json import from_json
 from ...race.numbers import UNKNOWN, Numbers, compare_numbers
 from ...settings.step_settings import AMPERE, ROUNDING_TOLERANCES
-from ..evidence import Evidence
-from ..reading import Reading, Step
+from ..judge.evidence import Evidence
+from ..judge.reading import Reading, Step
+from ..result import LOADER_LIMITS_FROM
 from ..speed.timed_steps import samples_of_a_step
-from ..training import LOADER_LIMITS_FROM
 
 QUEUE = 2  # batches that a worker of a DataLoader makes ahead, by default
 

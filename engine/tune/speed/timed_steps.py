@@ -15,8 +15,8 @@ from statistics import fmean, median
 
 from ...results.result import Probe
 from ...results.stats import samples_per_second
-from ..reading import Reading, Step
-from ..wanted_size import Unit
+from ..judge.batch_size import Unit
+from ..judge.reading import Reading, Step
 
 LEAST_STEPS = 3
 """The fewest whose memory is read in a start, before any is timed."""

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from ...machine.device_lock import inherited_locks
 from ...machine.watch import waiting_policy
-from ..file_changes import WrittenFiles
 from ..spec import FunctionSpec, TuneSpec
 from .config_file import config_copy
 from .environment import HOOK, HOOK_VARIABLE, environment_of, hook_settings
+from .file_changes import WrittenFiles
 from .launch import Begin, Place, Running, Watching
 from .protection import GUARDIAN, Protection, protection_of, recover
 from .seeds import with_seed

@@ -12,8 +12,8 @@ from engine.answers import ImpossibleFiguresError
 from engine.errors import TimeIsUp
 from engine.kinds import answered
 from engine.tune import run
-from engine.tune.evidence import Ended
-from engine.tune.reading import Reading
+from engine.tune.judge.evidence import Ended
+from engine.tune.judge.reading import Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.speed import seats
 from engine.tune.start.launch import Watching

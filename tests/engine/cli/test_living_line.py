@@ -19,7 +19,7 @@ from engine.phase_facts import what_is_tried
 from engine.program import PROGRAM
 from engine.results.result import Outcome, Probe, Purpose
 from engine.time_left import so_far
-from engine.tune.plan import StartUnderWay
+from engine.tune.start_times import StartUnderWay
 
 ROOT = Path(__file__).resolve().parents[3]
 COLOUR, CONTROL = re.compile(r"\x1b\[[0-9;]*m"), re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")

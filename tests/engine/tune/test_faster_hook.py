@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.tune.reading import Reading
+from engine.tune.judge.reading import Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
 from engine.tune.start.launch import Watching, start

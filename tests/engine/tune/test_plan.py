@@ -4,18 +4,18 @@ import pytest
 
 from engine.plan import SoFar
 from engine.results.result import Outcome, Probe, Purpose
-from engine.tune.evidence import Ended
+from engine.tune.judge.evidence import Ended
+from engine.tune.judge.reading import Reading
 from engine.tune.parts import describe_parts
-from engine.tune.plan import (
+from engine.tune.result import Throughput, describe_loader
+from engine.tune.spec import FUNCTION, FunctionSpec, TuneSpec, function_command
+from engine.tune.start_times import (
     COMPARED,
     search_starts_left,
     seconds_left,
     start_under_way,
     starts_left,
 )
-from engine.tune.reading import Reading
-from engine.tune.spec import FUNCTION, FunctionSpec, TuneSpec, function_command
-from engine.tune.training import Throughput, describe_loader
 
 MOST_PAIRS = 12
 

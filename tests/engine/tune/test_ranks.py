@@ -9,11 +9,11 @@ import pytest
 
 from engine.errors import CommandUntunable
 from engine.results.result import Outcome
-from engine.tune.emulated.starts import start_ranks
-from engine.tune.evidence import Ended, Evidence, WatchedStart
-from engine.tune.reading import Reading
+from engine.tune.judge.evidence import Ended, Evidence, WatchedStart
+from engine.tune.judge.reading import Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
+from engine.tune.start.emulated import start_ranks
 from engine.tune.start.launch import Watching, start
 
 pytestmark = pytest.mark.slow

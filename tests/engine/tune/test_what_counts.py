@@ -8,8 +8,8 @@ import pytest
 
 from engine.errors import CommandUntunable
 from engine.results.result import Outcome
-from engine.tune.evidence import Evidence
-from engine.tune.reading import Reading
+from engine.tune.judge.evidence import Evidence
+from engine.tune.judge.reading import Reading
 from engine.tune.start.launch import Watching
 from tests.engine.tune.starts import SCRIPTS, started
 from tests.engine.tune.test_evidence import judged

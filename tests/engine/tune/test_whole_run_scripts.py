@@ -7,8 +7,8 @@ import pytest
 from memorymark_epoch import is_for_largest, rows_of_a_batch, same_as
 from memorymark_rows import largest_rows
 
-from engine.tune.reading import Reading
-from engine.tune.replay import Memory
+from engine.tune.judge.memory import Memory
+from engine.tune.judge.reading import Reading
 from engine.tune.start.launch import Watching
 from tests.engine.tune.starts import started
 

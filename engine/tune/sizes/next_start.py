@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..results.result import Outcome, Probe
-from ..search.allowed_sizes import AllowedSizes
-from ..search.differing_starts import do_starts_differ, next_of_ranks, next_where_starts_differ, proven_on_ranks
-from ..search.stillness import Watched, steps_to_watch
-from ..search.unguided import Found
+from ...results.result import Outcome, Probe
+from ...search.allowed_sizes import AllowedSizes
+from ...search.differing_starts import do_starts_differ, next_of_ranks, next_where_starts_differ, proven_on_ranks
+from ...search.stillness import Watched, steps_to_watch
+from ...search.unguided import Found
 from .data_end import DataEnd
 from .learned_sizes import failed_by_rule, is_spelled_out, learned_sizes, next_allowed, wider_sizes
 from .next_size import Start, is_within_reach, next_size

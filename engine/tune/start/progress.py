@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
-from .hook.memorymark_seen import FACTS, SUFFIX
+from ..hook.memorymark_seen import FACTS, SUFFIX
 
 LEAST_SECONDS = 10.0
 UNSEEN_SECONDS = 20.0  # before torch was imported nothing tells how quick this machine is

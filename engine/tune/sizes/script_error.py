@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from ..machine.scratch import PREFIX
-from ..results.result import Outcome, Probe
-from .hook.memorymark_seen import NO_BATCH
+from ...machine.scratch import PREFIX
+from ...results.result import Outcome, Probe
+from ..hook.memorymark_seen import NO_BATCH
 
 TIMEOUT = "Timeout"
 """The error type of a start whose steps were not done in time."""

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from ...machine.scratch import scratch_folder
 from ...ranks.emulation import EmulatedRank
-from ..evidence import Ended
-from ..reading import Reading
-from ..start.launch import Watching
+from ..judge.evidence import Ended
+from ..judge.reading import Reading
+from .launch import Watching
 
 
 def start_ranks(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ..text.units import format_bytes
+from ...text.units import format_bytes
 
 MUCH = 0.02
 LONGEST, FIXED = ": --whole-run trains the longest", ": the largest alone, at every step, tells more"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from ..progress import FORWARD, OPTIMIZER_STEP, TRAINING_PHASES
+from ...progress import FORWARD, OPTIMIZER_STEP, TRAINING_PHASES
 
 LATER_STEP = "later_step"  # in place of a phase: the peak came after the steps whose phases were read
 LEAST_RISES = 2

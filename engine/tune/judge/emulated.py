@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from ...errors import CommandUntunable
 from ...text.masking import masked_text
-from ..reading import Reading
+from .reading import Reading
 
 REFUSED = "NotEmulated"
 """The type of the error with which the hook refuses what it cannot emulate."""

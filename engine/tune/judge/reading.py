@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ..errors import CommandUntunable
-from ..spec import MEMORY_STEPS
-from ..text.printable import printable
-from .hook.memorymark_seen import SIGNAL
-from .replay import LATER_STEP, Memory, cpu_memory, kept_each, shape_given
+from ...errors import CommandUntunable
+from ...spec import MEMORY_STEPS
+from ...text.printable import printable
+from ..hook.memorymark_seen import SIGNAL
+from .memory import LATER_STEP, Memory, cpu_memory, kept_each, shape_given
 
 ROWS, DRAWN, LOADED = 4, 5, 6
 """Where a mark of a batch has the rows of its loader, those of the batch, and all shapes."""

@@ -10,11 +10,11 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from ..results.result import Boundary, Outcome, Probe
-from ..search.allowed_sizes import MOST_NUMBER, AllowedSizes, Rule, boundary_among
-from ..search.boundary import with_note
-from ..search.unguided import Found
-from ..text.own_words import error_name
+from ...results.result import Boundary, Outcome, Probe
+from ...search.allowed_sizes import MOST_NUMBER, AllowedSizes, Rule, boundary_among
+from ...search.boundary import with_note
+from ...search.unguided import Found
+from ...text.own_words import error_name
 from .next_size import Start
 from .script_error import UNKNOWN_TO_THE_SCRIPT, sizes_named
 

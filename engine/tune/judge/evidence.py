@@ -21,28 +21,28 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..errors import CommandUntunable
-from ..measurement.oom import classify, is_of_a_library
-from ..results.host_memory import KILLED_TYPE
-from ..results.result import DATA_EXHAUSTED, Outcome, Probe
-from ..results.stats import is_steady
-from ..search.stillness import Watched
-from ..text.masking import masked_text
-from ..text.own_words import SAID, describe_error
-from ..text.units import describe_over
-from .data_end import DataEnd
-from .emulated.evidence import OWN_RANKS, check_emulated
-from .file_changes import FileChanges
-from .hook.memorymark_seen import NO_BATCH
+from ...errors import CommandUntunable
+from ...measurement.oom import classify, is_of_a_library
+from ...results.host_memory import KILLED_TYPE
+from ...results.result import DATA_EXHAUSTED, Outcome, Probe
+from ...results.stats import is_steady
+from ...search.stillness import Watched
+from ...text.masking import masked_text
+from ...text.own_words import SAID, describe_error
+from ...text.units import describe_over
+from ..hook.memorymark_seen import NO_BATCH
+from ..sizes.data_end import DataEnd
+from ..sizes.script_error import TIMEOUT
+from ..spec import FUNCTION
+from ..speed.timed_steps import TIMED_SECONDS, UNTIMED, Timing, steps_to_time
+from ..start.file_changes import FileChanges
+from ..start.progress import KEPT_OUT, LastSeen
+from .batch_size import ONE_ROW, Unit, check_undivided, end_of_data, is_consumed_alike
+from .differences import differences_of
+from .emulated import OWN_RANKS, check_emulated
+from .memory import Memory
 from .observed import Observed, is_much
 from .reading import Reading, Step, check_same_gpu
-from .replay import Memory
-from .script_error import TIMEOUT
-from .seen import KEPT_OUT, LastSeen
-from .spec import FUNCTION
-from .speed.timed_steps import TIMED_SECONDS, UNTIMED, Timing, steps_to_time
-from .varied import differences_of
-from .wanted_size import ONE_ROW, Unit, check_undivided, end_of_data, is_consumed_alike
 from .whole_run import Unseen
 
 SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments", "steps": "memorymark.steps"}

@@ -13,10 +13,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..errors import CommandUntunable
-from ..search.allowed_sizes import BUDGETS
-from ..text.own_words import error_name
-from .next_start import SearchSoFar
+from ...errors import CommandUntunable
+from ...search.allowed_sizes import BUDGETS
+from ...text.own_words import error_name
+from ..sizes.next_start import SearchSoFar
 from .reading import BUDGET, BY_LOADER, TOTAL, UNSEEN, Reading, Step
 
 AXES = (0, 1, BY_LOADER)

@@ -7,14 +7,14 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from ..errors import CommandUntunable
-from ..results.result import Boundary, Probe
-from ..search.stillness import Watched, has_fallen, is_rising, last_rise
-from ..text.units import format_bytes
+from ...errors import CommandUntunable
+from ...results.result import Boundary, Probe
+from ...search.stillness import Watched, has_fallen, is_rising, last_rise
+from ...text.units import format_bytes
+from .batch_size import Unit
+from .memory import Memory
 from .observed import Observed
 from .reading import Reading, Shapes, Step
-from .replay import Memory
-from .wanted_size import Unit
 
 MEMORY_VARIES = "memory_varies"
 CLEAR_FALL = 0.01
