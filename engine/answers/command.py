@@ -26,11 +26,10 @@ from ..search.unguided import Found
 from ..spec import MEMORY_STEPS
 from ..speed.comparison import Comparison
 from ..speed.rounds import Candidates
-from ..tune.judge.observed import Observed
+from ..tune.judge.differences import Observed
 from ..tune.result import Training
-from ..tune.sizes.learned_sizes import boundary_of_rule, sizes_taken_and_failed
+from ..tune.sizes.learned_sizes import boundary_of_rule, sizes_taken_and_failed, wall_of_the_script
 from ..tune.sizes.next_start import MOST_STARTS
-from ..tune.sizes.script_error import wall_of_the_script
 from ..tune.spec import FUNCTION, FunctionSpec, TuneSpec, read_tuned_spec
 from ..tune.speed.to_compare import sizes_to_compare
 from .impossible import Impossible

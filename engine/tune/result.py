@@ -12,8 +12,8 @@ from ..describe.speed import is_disturbed
 from ..results.result import Boundary, Probe, Reason, RunResult
 from ..search.boundary import with_note
 from .judge.batch_size import ONE_ROW, Unit
+from .judge.differences import Observed
 from .judge.evidence import Evidence
-from .judge.observed import Observed
 from .judge.whole_run import Unseen, describe_peak, describe_whole_run
 from .speed.timed_steps import mean_speed
 from .start.file_changes import Way

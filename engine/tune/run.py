@@ -27,12 +27,10 @@ from .judge.batch_size import SizeUnclear, other_size, unit_given, unit_of_two
 from .judge.differences import MEMORY_VARIES, check_memory_rises, is_in_evaluation, refused_in_evaluation, refused_late
 from .judge.evidence import NOTHING_SEEN, Ended, Evidence
 from .judge.reading import UNSEEN, Reading
-from .parts import describe_parts
 from .result import Training, TuneResult, throughput_of
-from .sizes.learned_sizes import boundary_of_rule
+from .sizes.learned_sizes import UNKNOWN_TO_THE_SCRIPT, boundary_of_rule, is_same_error
 from .sizes.next_size import Start
 from .sizes.next_start import MOST_STARTS, STEPS, SearchSoFar, next_start
-from .sizes.script_error import UNKNOWN_TO_THE_SCRIPT, is_same_error
 from .sizes.whole_pass import check_a_pass
 from .spec import FunctionSpec, TuneSpec
 from .speed.seats import SweepWithSeats
@@ -42,6 +40,7 @@ from .start.command import begin_protected
 from .start.failure import describe_failure, with_its_cause
 from .start.file_changes import WrittenFiles
 from .start.launch import Begin, Watching
+from .start_times import describe_parts
 
 STARTS_AT_RESERVE_OF_RANKS = 2  # the first may take more than its neighbours say
 

@@ -31,17 +31,16 @@ from ...text.masking import masked_text
 from ...text.own_words import SAID, describe_error
 from ...text.units import describe_over
 from ..hook.memorymark_seen import NO_BATCH
-from ..sizes.data_end import DataEnd
-from ..sizes.script_error import TIMEOUT
+from ..sizes.learned_sizes import TIMEOUT
+from ..sizes.next_start import DataEnd
 from ..spec import FUNCTION
 from ..speed.timed_steps import TIMED_SECONDS, UNTIMED, Timing, steps_to_time
 from ..start.file_changes import FileChanges
 from ..start.progress import KEPT_OUT, LastSeen
 from .batch_size import ONE_ROW, Unit, check_undivided, end_of_data, is_consumed_alike
-from .differences import differences_of
+from .differences import Observed, differences_of, is_much
 from .emulated import OWN_RANKS, check_emulated
 from .memory import Memory
-from .observed import Observed, is_much
 from .reading import Reading, Step, check_same_gpu
 from .whole_run import Unseen
 

@@ -22,13 +22,11 @@ from ...sweep import Sweep
 from ..judge.batch_size import ONE_ROW, Unit
 from ..judge.evidence import Ended, Evidence, WatchedStart
 from ..judge.reading import Reading
-from ..sizes.data_end import DataEnd
-from ..sizes.next_start import seconds_of_a_start
+from ..sizes.next_start import DataEnd, seconds_of_a_start
 from ..spec import FUNCTION, FunctionSpec, TuneSpec
-from ..start.emulated import start_ranks
 from ..start.file_changes import WrittenFiles
 from ..start.held import HeldStarts, is_room
-from ..start.launch import Begin, OnTick, Started, Watching, start
+from ..start.launch import Begin, OnTick, Started, Watching, start, start_ranks
 from ..start.warm_server_handle import is_warm
 from .timed_steps import BLOCK_SECONDS, LEAST_STEPS, TIMED_SECONDS, Timing, samples_of_a_step
 from .to_compare import MOST_SECONDS, block_seconds, method_of, sizes_to_compare

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -102,6 +102,32 @@ def start(
         seen = last_seen(under_way.place.notes, under_way.began)
         return readings, Ended(seen=seen, began=under_way.began, wall_seconds=under_way.wall_seconds)
     return under_way.end()
+
+
+def start_ranks(
+    once: Callable[..., tuple[list[Reading], Ended]],
+    watching: Watching,
+    ranks: Sequence[EmulatedRank],
+    *,
+    seconds: float,
+) -> tuple[list[Reading], Ended]:
+    """Start the training as each of these ranks, or once as it is without any; a rank that fails to train ends it."""
+    if not ranks:
+        return once(watching, seconds=seconds)
+    readings: list[Reading] = []
+    wall_seconds, training = 0.0, 0
+    with scratch_folder() as folder:
+        for rank in ranks:
+            as_rank = replace(watching, timed_steps=0, emulated=replace(rank, folder=folder))
+            found, ended = once(as_rank, seconds=seconds - wall_seconds)
+            readings += found
+            wall_seconds += ended.wall_seconds
+            training = max(training, sum(each.is_done for each in found), ended.seen.training if ended.seen else 0)
+            if not any(each.is_done for each in found) or any(each.has_failed for each in found):
+                break
+    if ended.seen is not None:
+        ended = replace(ended, seen=replace(ended.seen, training=training))
+    return readings, replace(ended, wall_seconds=wall_seconds)
 
 
 class Started:

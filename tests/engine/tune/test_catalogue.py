@@ -21,8 +21,7 @@ from engine.tune.catalogue.spec import check_devices, on_seen_device, ranked_spe
 from engine.tune.judge.evidence import Ended, WatchedStart
 from engine.tune.spec import TEMPLATE, TuneSpec, read_tuned_spec
 from engine.tune.start.command import begin_command
-from engine.tune.start.emulated import start_ranks
-from engine.tune.start.launch import Watching, start
+from engine.tune.start.launch import Watching, start, start_ranks
 from tests.engine.tune.test_evidence import reading, steps
 
 WATCHING = Watching(5, timed_steps=3)

@@ -14,8 +14,7 @@ from engine.tune.judge.evidence import Ended
 from engine.tune.judge.reading import Reading
 from engine.tune.judge.whole_run import Unseen
 from engine.tune.run import tune
-from engine.tune.sizes.data_end import DataEnd
-from engine.tune.sizes.next_start import seconds_of_a_start
+from engine.tune.sizes.next_start import DataEnd, seconds_of_a_start
 from engine.tune.sizes.whole_pass import steps_of_a_pass
 from engine.tune.spec import TuneSpec
 from tests.engine.answers.answers import keeps_its_boundary

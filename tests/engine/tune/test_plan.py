@@ -6,11 +6,11 @@ from engine.plan import SoFar
 from engine.results.result import Outcome, Probe, Purpose
 from engine.tune.judge.evidence import Ended
 from engine.tune.judge.reading import Reading
-from engine.tune.parts import describe_parts
 from engine.tune.result import Throughput, describe_loader
 from engine.tune.spec import FUNCTION, FunctionSpec, TuneSpec, function_command
 from engine.tune.start_times import (
     COMPARED,
+    describe_parts,
     search_starts_left,
     seconds_left,
     start_under_way,

@@ -13,8 +13,7 @@ from engine.tune.judge.evidence import Ended, Evidence, WatchedStart
 from engine.tune.judge.reading import Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
-from engine.tune.start.emulated import start_ranks
-from engine.tune.start.launch import Watching, start
+from engine.tune.start.launch import Watching, start, start_ranks
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ from engine.tune import run
 from engine.tune.hook import memorymark_seen
 from engine.tune.judge.evidence import Ended
 from engine.tune.result import TuneResult
-from engine.tune.sizes.script_error import is_same_error, sizes_named
+from engine.tune.sizes.learned_sizes import is_same_error, sizes_named
 from engine.tune.spec import TuneSpec
 from engine.tune.start import progress as seen
 from engine.tune.start.command import begin_command

@@ -16,7 +16,7 @@ from engine.search.allowed_sizes import AllowedSizes, Rule
 from engine.tune.judge.evidence import Ended
 from engine.tune.judge.reading import Reading
 from engine.tune.result import TuneResult
-from engine.tune.sizes.data_end import DataEnd
+from engine.tune.sizes.next_start import DataEnd
 from engine.tune.spec import TuneSpec
 from engine.tune.start.progress import LastSeen
 from tests.engine.answers.answers import differing, keeps_its_boundary
