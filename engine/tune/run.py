@@ -25,7 +25,7 @@ from ..text.own_words import describe_error
 from .devices import check_kind, environment_of, facts_of, others_on_cards
 from .judge.batch_size import SizeUnclear, other_size, unit_given, unit_of_two
 from .judge.differences import MEMORY_VARIES, check_memory_rises, is_in_evaluation, refused_in_evaluation, refused_late
-from .judge.evidence import NOTHING_SEEN, Ended, Evidence
+from .judge.evidence import NOTHING_SEEN, Evidence
 from .judge.reading import UNSEEN, Reading
 from .result import Training, TuneResult, throughput_of
 from .sizes.learned_sizes import UNKNOWN_TO_THE_SCRIPT, boundary_of_rule, is_same_error
@@ -40,6 +40,7 @@ from .start.command import begin_protected
 from .start.failure import describe_failure, with_its_cause
 from .start.file_changes import WrittenFiles
 from .start.launch import Begin, Watching
+from .start.progress import Ended
 from .start_times import describe_parts
 
 STARTS_AT_RESERVE_OF_RANKS = 2  # the first may take more than its neighbours say

@@ -11,9 +11,9 @@ from ..plan import SoFar, less
 from ..results.result import Outcome, Probe, Purpose
 from ..text.units import format_duration
 from .catalogue.command import OWN_PYTHON
-from .judge.evidence import Ended
 from .judge.reading import Reading
 from .spec import FunctionSpec, TuneSpec
+from .start.progress import Ended
 
 LATEST_STARTS = 2
 SEARCH_STARTS = 4.0

@@ -21,7 +21,7 @@ from ...text.own_words import describe_error
 from ...worker.handle import ALLOCATOR_VARIABLES, with_own_allocator_settings
 from ..devices import check_is_watched, check_kind, environment_of, facts_of
 from ..judge.batch_size import ONE_ROW
-from ..judge.evidence import Ended, Evidence, WatchedStart
+from ..judge.evidence import Evidence, WatchedStart
 from ..judge.reading import Reading
 from ..sizes.next_start import seconds_of_a_start
 from ..speed.seats import timed_again
@@ -30,6 +30,7 @@ from ..start.failure import describe_failure, with_its_cause
 from ..start.file_changes import WrittenFiles
 from ..start.held import HeldStarts, is_room
 from ..start.launch import Begin, OnTick, Started, Watching, start
+from ..start.progress import Ended
 from .answer import describe_entry
 from .facts import QUEUE, Facts, Noted, Today, Trial, own_batch_size, settled_speed
 from .spec import OWN, OwnRaceSpec

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ...errors import CommandUntunable
 from ...spec import MEMORY_STEPS
-from ...text.printable import printable
 from ..hook.memorymark_seen import SIGNAL
 from .memory import LATER_STEP, Memory, cpu_memory, kept_each, shape_given
 
@@ -354,11 +352,3 @@ def _step_counts(marks: Sequence[Sequence[Any]]) -> Counter[int]:
     if len(counts) > 1:
         counts.pop(BY_HAND, None)
     return counts
-
-
-def check_same_gpu(readings: Sequence[Reading]) -> None:
-    """Raise CommandUntunable where the ranks' GPUs are not all of one kind: the result is of one."""
-    found = {(r.card["name"], r.card["total_bytes"]): r.rank for r in readings if r.card}
-    if len(found) > 1:
-        shown = ", ".join(sorted(f"{printable(name)} of rank {rank}" for (name, _), rank in found.items()))
-        raise CommandUntunable("gpus_differ", f"the GPUs of the ranks differ: {shown}; the result would be of one")

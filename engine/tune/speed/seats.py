@@ -20,13 +20,14 @@ from ...speed.rounds import Candidates
 from ...speed.selection import SELECTION_ROUNDS
 from ...sweep import Sweep
 from ..judge.batch_size import ONE_ROW, Unit
-from ..judge.evidence import Ended, Evidence, WatchedStart
+from ..judge.evidence import Evidence, WatchedStart
 from ..judge.reading import Reading
 from ..sizes.next_start import DataEnd, seconds_of_a_start
 from ..spec import FUNCTION, FunctionSpec, TuneSpec
 from ..start.file_changes import WrittenFiles
 from ..start.held import HeldStarts, is_room
 from ..start.launch import Begin, OnTick, Started, Watching, start, start_ranks
+from ..start.progress import Ended
 from ..start.warm_server_handle import is_warm
 from .timed_steps import BLOCK_SECONDS, LEAST_STEPS, TIMED_SECONDS, Timing, samples_of_a_step
 from .to_compare import MOST_SECONDS, block_seconds, method_of, sizes_to_compare

@@ -8,9 +8,9 @@ import shlex
 from ...errors import CommandUntunable
 from ...report.script_output import MARK, NO_INPUT, NO_MOVE, NO_TRACKER, OTHER_TORCHVISION
 from ...text.masking import masked
-from ..judge.evidence import Ended
 from ..spec import VARIABLE, FunctionSpec, TuneSpec
 from .file_changes import Way
+from .progress import Ended
 
 # transformers hides the error of torchvision behind "Could not import module 'Trainer'"
 _KNOWN_CAUSES = {

@@ -9,10 +9,10 @@ from typing import Generic, Self, TypeVar
 
 from ...machine.host import available_bytes
 from ...results.result import DeviceFacts
-from ..judge.evidence import Ended
 from ..judge.reading import Reading
 from .file_changes import Way, WrittenFiles
 from .launch import OnTick, Started, Watching
+from .progress import Ended
 
 Trained = TypeVar("Trained", bound=Hashable)
 

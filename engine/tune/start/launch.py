@@ -21,11 +21,10 @@ from ...text.masking import masked_text
 from ...text.noise import is_noise
 from ...text.printable import printable_lines
 from ..hook.memorymark_seat import TURNS
-from ..judge.evidence import Ended
 from ..judge.reading import Reading
 from .file_changes import FileChanges
 from .kept_log import kept_log
-from .progress import News, is_another_about_to_train, last_seen
+from .progress import Ended, News, is_another_about_to_train, last_seen
 
 LOOK_SECONDS = 0.05
 GRACE_SECONDS = 0.5  # a rank that fails brings down the others: its file shows which was the first

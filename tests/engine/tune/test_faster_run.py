@@ -16,9 +16,9 @@ from engine.tune.faster import run, starts
 from engine.tune.faster.run import make_faster
 from engine.tune.faster.spec import OwnRaceSpec
 from engine.tune.faster.starts import Starts
-from engine.tune.judge.evidence import Ended
 from engine.tune.judge.reading import Reading
 from engine.tune.start.launch import Watching
+from engine.tune.start.progress import Ended
 from tests.engine.tune.made_up_script import LOSSES, MODEL, Busy, MadeUp, raced
 from tests.engine.tune.test_evidence import reading
 

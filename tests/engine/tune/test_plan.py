@@ -4,10 +4,10 @@ import pytest
 
 from engine.plan import SoFar
 from engine.results.result import Outcome, Probe, Purpose
-from engine.tune.judge.evidence import Ended
 from engine.tune.judge.reading import Reading
 from engine.tune.result import Throughput, describe_loader
 from engine.tune.spec import FUNCTION, FunctionSpec, TuneSpec, function_command
+from engine.tune.start.progress import Ended
 from engine.tune.start_times import (
     COMPARED,
     describe_parts,

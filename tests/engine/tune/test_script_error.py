@@ -16,7 +16,6 @@ from engine.report.script_output import NO_INPUT, NO_MOVE, NO_TRACKER, OTHER_TOR
 from engine.results.result import Outcome, Probe, Reason
 from engine.tune import run
 from engine.tune.hook import memorymark_seen
-from engine.tune.judge.evidence import Ended
 from engine.tune.result import TuneResult
 from engine.tune.sizes.learned_sizes import is_same_error, sizes_named
 from engine.tune.spec import TuneSpec
@@ -29,6 +28,7 @@ from engine.tune.start.progress import (
     AGAIN_SECONDS,
     LEAST_SECONDS,
     UNSEEN_SECONDS,
+    Ended,
     LastSeen,
     Seen,
     describe,
