@@ -146,11 +146,8 @@ def run_probe(
     except Exception as exc:  # noqa: BLE001 - the classifier distinguishes errors, and the probe stores them
         outcome, error = outcome_of(exc, device), exc
         meter.read()
-        used_bytes, beside_bytes, retries_after = (
-            None,
-            read_if_possible(device.beside_bytes),
-            device.allocator_retries(),
-        )
+        used_bytes, beside_bytes = None, read_if_possible(device.beside_bytes)
+        retries_after = device.allocator_retries()
     if outcome is Outcome.FITS and with_kinds and meter.peak is None:
         progress("kinds", 1)
         meter.peak = _peak_by_kind(bench, step, batch_size)
