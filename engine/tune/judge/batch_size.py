@@ -313,5 +313,5 @@ def _rows_drawn(steps: Sequence[Step], batch_size: int) -> set[int]:
     """
     drawn = {rows for step in steps for rows in step.drawn}
     known = {rows for rows in drawn if rows is not None}
-    given = {size for step in steps for _, shape, _ in step.forwards for size in shape}
+    given = {size for step in steps for each in step.forwards for size in each.shape}
     return known if known == drawn and not known & {1, batch_size, *given} else set()

@@ -262,7 +262,7 @@ class WatchedStart:
             counts_all = self.counts_all if self.takes_any_size else False
             timing = Timing.of(trained, self.batch_size, micro_batches, unit, counts_all=counts_all)
         full = (step for step in steps[0] if unit.held(step, self.batch_size) == micro_batches)
-        tokens = max((sum(t for _, _, t in step.forwards if t) for step in full), default=0)
+        tokens = max((sum(each.tokens or 0 for each in step.forwards) for step in full), default=0)
         return Evidence(
             self._probe(worst, memories, timing, micro_batches),
             worst,

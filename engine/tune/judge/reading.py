@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...spec import MEMORY_STEPS
 from ..hook.memorymark_seen import SIGNAL
@@ -35,24 +35,39 @@ Shapes = Sequence[Sequence[int]]
 """All dimensions of the first tensors of an input."""
 
 
+class Forward(NamedTuple):
+    """A pass of an outermost module: its count of parameters, and two dimensions of what it was given."""
+
+    parameters: int
+    shape: tuple[int, ...]
+    tokens: int | None
+    backward: int | None
+    """The number of the backward pass after it; None where it repeats the inputs of one before."""
+    given: Shapes | None
+
+
+class Batch(NamedTuple):
+    """A batch of a loader: two dimensions of it, and its rows in the data set; None where the loader does not tell."""
+
+    shape: tuple[int, ...]
+    rows: int | None
+    loaded: Shapes | None
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One optimizer step; `forwards` has each outermost module's count of parameters, and two dimensions of input."""
+    """One optimizer step, and what came since the one before. An evaluation meanwhile took its time, too."""
 
-    forwards: tuple[tuple[int, tuple[int, ...], int | None], ...]
-    batches: tuple[tuple[int, ...], ...]
+    forwards: tuple[Forward, ...]
+    batches: tuple[Batch, ...]
     ended_at: float
     waited_seconds: float
     is_timed: bool
-    drawn: tuple[int | None, ...] = ()
-    """The rows that each batch had in the data set; None where the loader does not tell."""
     has_evaluated: bool = False
-    """Whether a module was run in evaluation mode since the step before, which took its time, too."""
-    passes: tuple[int | None, ...] = ()
-    """The number of the backward pass after each of `forwards`; None where it repeats the inputs of one before."""
-    given: tuple[tuple[int, Shapes], ...] = ()
-    """The count of parameters of each outermost module, and the shapes that it was given."""
-    loaded: tuple[Shapes, ...] = ()
+
+    @property
+    def drawn(self) -> tuple[int | None, ...]:
+        return tuple(each.rows for each in self.batches)
 
     def holds(self, batch_size: int, axis: int) -> int:
         """Return how many micro-batches of that size it consumed; 0 if the model was also given smaller batches.
@@ -70,51 +85,39 @@ class Step:
         if axis < BY_LOADER:
             most = max(self.most_given(axis).values(), default=0)
             return int(most == batch_size if axis == TOTAL else batch_size < 2 * most <= 2 * batch_size)
-        calls = [size for size, shape, _ in self.forwards if len(shape) > axis and shape[axis] == batch_size]
-        largest = max(calls, default=0)
-        smaller = self.smaller(batch_size, axis)
-        is_drawn = any(len(shape) > axis and shape[axis] < batch_size for shape in self.batches)
-        if smaller and (is_drawn or sum(smaller) >= batch_size):
+        of_size = [each for each in self.forwards if _size(each, axis) == batch_size]
+        largest = max((each.parameters for each in of_size), default=0)
+        smaller, sizes = self.smaller(batch_size, axis), [_size(each, axis) for each in self.batches]
+        if smaller and (sum(smaller) >= batch_size or any(size is not None and size < batch_size for size in sizes)):
             return 0
-        drawn = sum(len(shape) > axis and shape[axis] == batch_size for shape in self.batches)
-        if self.forwards and not calls:
+        if self.forwards and not of_size:
             return 0
-        called = calls.count(largest)
-        return min(drawn, called) if drawn and called else drawn or self._passes(largest, batch_size, axis)
-
-    def _passes(self, parameters: int, batch_size: int, axis: int) -> int:
-        """Count the backward passes of a module that was called with new inputs of that size."""
-        calls = zip(self.forwards, self.passes, strict=True)
-        return len(
-            {
-                number
-                for (count, shape, _), number in calls
-                if number is not None and count == parameters and len(shape) > axis and shape[axis] == batch_size
-            }
-        )
+        called, drawn = [each for each in of_size if each.parameters == largest], sizes.count(batch_size)
+        passes = {each.backward for each in called} - {None}  # with new inputs
+        return min(drawn, len(called)) if drawn and called else drawn or len(passes)
 
     def most_given(self, axis: int) -> dict[int, int]:
         """Return the most rows or items that each module was given in a call; of all calls the largest module alone."""
         sizes: dict[int, list[int]] = {}
-        for count, shape, _ in self.forwards:
-            if shape:
-                sizes.setdefault(count, []).append(prod(shape[:2]) if axis == BUDGET else shape[0])
+        for each in self.forwards:
+            if each.shape:
+                sizes.setdefault(each.parameters, []).append(prod(each.shape[:2]) if axis == BUDGET else each.shape[0])
         if axis == TOTAL:
             return {max(sizes): sum(sizes[max(sizes)])} if sizes else {}
         return {count: max(each) for count, each in sizes.items()}
 
     def smaller(self, batch_size: int, axis: int) -> list[int]:
         """Return the sizes of fewer rows that the module was called with which was called with that size, too."""
-        shapes = [(count, shape[axis]) for count, shape, _ in self.forwards if axis >= BY_LOADER and len(shape) > axis]
-        largest = max((count for count, size in shapes if size == batch_size), default=0)
-        return [size for count, size in shapes if count == largest and size < batch_size]
+        sizes = [(each.parameters, size) for each in self.forwards if (size := _size(each, axis)) is not None]
+        largest = max((count for count, size in sizes if size == batch_size), default=0)
+        return [size for count, size in sizes if count == largest and size < batch_size]
 
     def has_drawn(self, batch_size: int) -> bool:
-        return any(shape[:1] == (batch_size,) for shape in self.batches)
+        return any(each.shape[:1] == (batch_size,) for each in self.batches)
 
     def _is_divided(self, batch_size: int) -> bool:
         """Return whether the script cut its loader's batch of that size into parts, as after a failure of the whole."""
-        sizes = [(count, shape[0]) for count, shape, _ in self.forwards if shape]
+        sizes = [(each.parameters, each.shape[0]) for each in self.forwards if each.shape]
         is_smaller = bool(sizes) and max(sizes)[1] < batch_size
         return is_smaller and self.has_drawn(batch_size)
 
@@ -122,21 +125,24 @@ class Step:
         """Return the other dimension of what had that size, as a length; for loaders' sizes the items given."""
         if axis < 0:
             return set(map(prod, self._given()))
-        shapes = [shape for _, shape, _ in self.forwards] or self.batches
+        shapes = [each.shape for each in self.forwards or self.batches]
         return {shape[1 - axis] for shape in shapes if len(shape) == 2 and shape[axis] == batch_size}
 
     def shapes_given(self) -> dict[Any, Shapes]:
-        modules = sorted({count for count, _ in self.given}, reverse=True)
-        return {count: _largest(shapes for each, shapes in self.given if each == count) for count in modules}
+        given = [(each.parameters, each.given) for each in self.forwards if each.given is not None]
+        modules = sorted({count for count, _ in given}, reverse=True)
+        return {count: _largest(shapes for each, shapes in given if each == count) for count in modules}
 
     def shapes_loaded(self) -> dict[Any, Shapes]:
-        return {"loaded": _largest(self.loaded)} if self.loaded else {}
+        loaded = [each.loaded for each in self.batches if each.loaded is not None]
+        return {"loaded": _largest(loaded)} if loaded else {}
 
     def seen(self) -> set[int]:
         return {shape[0] for shape in self._given()}
 
     def _given(self) -> list[tuple[int, ...]]:
-        return [shape for _, shape, _ in self.forwards if shape] or [shape for shape in self.batches if shape]
+        given = [each.shape for each in self.forwards if each.shape]
+        return given or [each.shape for each in self.batches if each.shape]
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +246,7 @@ class Reading:
     def rows_of_a_pass(self) -> int | None:
         """Return how many rows one pass over the training's data has; None where it is not known, or loaders differ."""
         batches = [mark[2:] for mark in self.data["marks"] if mark[1] == "batch" and mark[2]]
-        found = {details[ROWS] if len(details) > ROWS else None for details in batches}
+        found = {_at(details, ROWS) for details in batches}
         return found.pop() if len(found) == 1 else None
 
     def read_steps(self) -> Counter[int]:
@@ -263,29 +269,19 @@ class Reading:
 
     def steps(self) -> list[Step]:
         """Return the steps of the optimizer that stepped least often, each with all that came since the one before."""
-        slowest = self.slowest
-        steps: list[Step] = []
-        forwards: list[tuple[int, tuple[int, ...], int | None]] = []
-        batches: list[tuple[int, ...]] = []
-        drawn: list[int | None] = []
-        passes: list[int | None] = []
-        went_back = 0
-        given: list[tuple[int, Shapes]] = []
-        loaded: list[Shapes] = []
-        waited, loading_since, is_timed, has_evaluated = 0.0, None, False, False
+        slowest, steps = self.slowest, list[Step]()
+        forwards, batches = list[Forward](), list[Batch]()
+        went_back, waited, loading_since, is_timed, has_evaluated = 0, 0.0, None, False, False
         for at, name, *details in self.data["marks"]:
             if name == "forward":
-                forwards.append((details[0], tuple(details[1] or ()), details[2]))
-                passes.append(None if len(details) > AGAIN and details[AGAIN] else went_back)
-                given += [(details[0], details[GIVEN])] if len(details) > GIVEN else []
+                after = None if _at(details, AGAIN) else went_back
+                forwards.append(Forward(details[0], tuple(details[1] or ()), details[2], after, _at(details, GIVEN)))
             elif name == "backward":
                 went_back += 1
             elif name == "batch" and details[0]:
-                batches.append(tuple(details[1] or ()))
-                drawn.append(details[DRAWN] if len(details) > DRAWN else None)
-                loaded += details[LOADED : LOADED + 1]
+                batches.append(Batch(tuple(details[1] or ()), _at(details, DRAWN), _at(details, LOADED)))
             elif name == "begun":  # what ran before was no training
-                forwards, batches, drawn, passes = [], [], [], []
+                forwards, batches = [], []
             elif name == "loading":
                 loading_since = at
             elif name == "loaded" and loading_since is not None:
@@ -295,10 +291,8 @@ class Reading:
             elif name == "evaluated":
                 has_evaluated = True
             elif name == "step" and details[0] == slowest:
-                seen = tuple(forwards), tuple(batches), at, waited, is_timed, tuple(drawn), has_evaluated
-                steps.append(Step(*seen, tuple(passes), tuple(given), tuple(loaded)))
-                forwards, batches, drawn, passes, given, loaded = [], [], [], [], [], []
-                waited, has_evaluated = 0.0, False
+                steps.append(Step(tuple(forwards), tuple(batches), at, waited, is_timed, has_evaluated))
+                forwards, batches, waited, has_evaluated = [], [], 0.0, False
         return steps
 
     def memory(self) -> Memory | None:
@@ -339,6 +333,15 @@ class Reading:
             kept_by_evaluation_bytes=kept_each(held),
             step_peaks=own,
         )
+
+
+def _at(details: Sequence[Any], place: int) -> Any:
+    return details[place] if len(details) > place else None
+
+
+def _size(given: Forward | Batch, axis: int) -> int | None:
+    """Return the size of one dimension; None where it has no such one, as for all rows or items together."""
+    return given.shape[axis] if 0 <= axis < len(given.shape) else None
 
 
 def _largest(found: Iterable[Shapes]) -> Shapes:
