@@ -21,12 +21,11 @@ from typing import Any
 import memorymark_read as read
 from memorymark_cards import Cards
 from memorymark_ends import rank_ran
-from memorymark_forwards import Forwards
+from memorymark_forwards import Forwards, Raised
 from memorymark_held import CpuMemory
 from memorymark_loaders import Loaders
 from memorymark_optimizers import Steps
 from memorymark_patches import wrap
-from memorymark_raised import Raised
 from memorymark_seat import goes_on
 from memorymark_seen import Seen
 

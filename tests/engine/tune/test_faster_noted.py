@@ -9,7 +9,7 @@ import memorymark_models
 import pytest
 import torch
 from memorymark_faster import Faster
-from memorymark_outputs import Outputs
+from memorymark_tensors import Outputs
 from torch import nn
 
 from engine.measurement.torchvision_schemas import import_torchvision

@@ -12,7 +12,7 @@ from memorymark_batch import goes_to_loaders
 from memorymark_cards import Cards
 from memorymark_compiled import is_compiled
 from memorymark_epoch import Epoch
-from memorymark_raised import Raised
+from memorymark_forwards import Raised
 from memorymark_watch import Stage, Watch
 from torch import nn
 from torch.utils.data import DataLoader
