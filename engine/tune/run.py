@@ -215,7 +215,7 @@ class StartSweep(SweepWithSeats):
             rows_folder=self.rows_folder,
         )
         readings, ended = self.seats.start(batch_size, watching, purpose)
-        if any(r.is_ended_by_cut for r in readings):
+        if any(r.ended == "cut" for r in readings):
             self.execution.log("the script draws a fixed number of batches: its passes are not shortened", "warning")
             readings, ended = self.seats.start(batch_size, watching, purpose)
         if ended.timed_out_after_seconds is not None and self.execution.seconds_left <= 0:

@@ -110,14 +110,14 @@ class Epoch:
         self.noted: dict[str, Any] = {"data": [], "checkpoints": 0, "short_batch": None, "passes": 0}
         self.noted |= {"evaluation_batches": 0, "is_evaluation_cut": False}
 
-    def saved(self, save: Any, *arguments: Any, **options: Any) -> None:
+    def saved_checkpoint(self, save: Any, *arguments: Any, **options: Any) -> None:
         watched = self.watched
         watched.phase("checkpoint")
         save(*arguments, **options)
         watched.phase("between_steps")
         self.noted["checkpoints"] += not watched.is_timing and watched.forwards.trained > 0
 
-    def began(self, reset: Any, iterator: Any, *arguments: Any, **options: Any) -> None:
+    def began_pass(self, reset: Any, iterator: Any, *arguments: Any, **options: Any) -> None:
         iterator.memorymark_pass = None
         reset(iterator, *arguments, **options)
 

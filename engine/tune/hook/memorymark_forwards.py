@@ -67,7 +67,7 @@ class Forwards:
 
     def is_unseen(self) -> bool:
         """Whether a running module is not to be seen: it is within a loader, or compiled and seen from outside."""
-        return read.is_traced(self.watched.torch) or self.watched.loaders.is_drawing()  # a tracer goes no further
+        return read.is_traced(self.watched.torch) or bool(self.watched.loaders.is_drawing())
 
     def begin(self, module: Any) -> None:
         if self.is_unseen():

@@ -36,7 +36,6 @@ def run(make_step: Any, batch_size: int, watched: Any) -> None:
 
 def live_as_fork(make_step: Any, batch_size: int, settings: Any, environment: Any, log: str) -> None:
     """Run `make_step` in a fork without its parent's exit handlers and terminal; never returns."""
-    status = 1
     try:
         _detach(log)
         os.environ.update(environment)
@@ -52,7 +51,7 @@ def live_as_fork(make_step: Any, batch_size: int, settings: Any, environment: An
         traceback.print_exc()
         sys.stderr.flush()
     finally:
-        os._exit(status)
+        os._exit(1)
 
 
 def _detach(log: str) -> None:

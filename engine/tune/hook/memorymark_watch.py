@@ -96,8 +96,8 @@ class Watch:
         yield iterators, "_next_index", self.loaders.numbered
         yield iterators, "__next__", self.loaders.drawn
         if self.epoch is not None:
-            yield iterators, "_reset", self.epoch.began
-            yield self.torch, "save", self.epoch.saved
+            yield iterators, "_reset", self.epoch.began_pass
+            yield self.torch, "save", self.epoch.saved_checkpoint
         yield import_module("torch.optim.optimizer").Optimizer, "__init__", self.steps.made_optimizer
         yield sys, "excepthook", self.failed
         yield import_module("multiprocessing.process").BaseProcess, "run", partial(rank_ran, self)

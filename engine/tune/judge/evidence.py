@@ -30,7 +30,7 @@ from ...text.masking import masked_text
 from ...text.own_words import SAID, describe_error
 from ...text.printable import printable
 from ...text.units import describe_over
-from ..hook.memorymark_seen import NO_BATCH
+from ..hook.memorymark_seen import NO_BATCH, SIGNAL
 from ..sizes.learned_sizes import TIMEOUT
 from ..sizes.next_start import DataEnd
 from ..spec import FUNCTION
@@ -177,7 +177,7 @@ class WatchedStart:
         if ended.timed_out_after_seconds is not None:
             text = f"its steps were not done within {ended.timed_out_after_seconds:.0f} s{ended.last_words}"
             return Outcome.ERROR, TIMEOUT, text
-        if ended.exit_status and not any(r.is_done and r.is_ended_by_itself for r in self.readings):
+        if ended.exit_status and not any(r.is_done and r.ended == SIGNAL for r in self.readings):
             return Outcome.ERROR, "Exit", f"the command ended with status {ended.exit_status}{ended.last_lines}"
         return None
 

@@ -19,6 +19,7 @@ ROWS, DRAWN, LOADED = 4, 5, 6
 """Where a mark of a batch has the rows of its loader, those of the batch, and all shapes."""
 AGAIN, GIVEN = 4, 5
 """Where a mark of a forward pass has whether the step was given the same before, and all shapes."""
+EVALUATIONS = 1  # where the mark of the memory that was read counts the evaluations meanwhile
 OWN_PEAK, ALLOCATED = 1, 2  # where a card's mark of a step has its own peak, and what was allocated since any step
 BY_HAND = 0
 """Stands for the optimizer where a script has none, and changes its weights itself."""
@@ -164,33 +165,35 @@ class Reading:
         return 1 if self.data.get("emulated") else self.world_size
 
     @property
+    def ended(self) -> str:
+        """How it ended: `done`, `exit` or `error`; by a `signal` to itself; by the `cut` of a pass in a whole run."""
+        return str(self.data["ended"])
+
+    @property
     def is_done(self) -> bool:
         """Whether enough steps were watched, also where the data ended before all that were wanted."""
-        has_ended_early = self.data["ended"] in ("exit", SIGNAL) and len(self.steps()) >= MEMORY_STEPS
-        return has_ended_early or bool(self.data["ended"] == "done")
+        return self.ended == "done" or (self.is_to_its_end and len(self.steps()) >= MEMORY_STEPS)
+
+    @property
+    def is_to_its_end(self) -> bool:
+        return self.ended in ("exit", SIGNAL)
 
     @property
     def has_failed(self) -> bool:
-        return bool(self.data["ended"] == "error")
+        return self.ended == "error"
 
-    @property
-    def is_ended_by_cut(self) -> bool:
-        """Whether it failed because a whole run had ended a pass over its data early."""
-        return bool(self.data["ended"] == "cut")
-
-    @property
-    def is_ended_by_itself(self) -> bool:
-        return bool(self.data["ended"] == SIGNAL)
+    def marks(self, *names: str) -> list[list[Any]]:
+        """Return the marks of these names, without their times."""
+        return [mark for _, *mark in self.data["marks"] if mark[0] in names]
 
     @property
     def has_trained(self) -> bool:
-        return any(mark[1] == "step" for mark in self.data["marks"])
+        return bool(self.marks("step"))
 
     @property
     def has_evaluated(self) -> bool:
         """Whether a module ran in evaluation mode while the memory was read."""
-        read = (details for _, name, *details in self.data["marks"] if name == "memory_read")
-        return any(len(details) > 1 and details[1] for details in read)
+        return any(_at(details, EVALUATIONS) for _, *details in self.marks("memory_read"))
 
     @property
     def card(self) -> dict[str, Any]:
@@ -222,31 +225,29 @@ class Reading:
     @property
     def went_forward_last(self) -> bool:
         """Whether it ended after a forward pass that no optimizer step followed."""
-        names = [mark[1] for mark in self.data["marks"] if mark[1] in ("forward", "step")]
-        return names[-1:] == ["forward"]
+        return [name for name, *_ in self.marks("forward", "step")][-1:] == ["forward"]
 
     @property
     def gets_own_batches(self) -> bool:
         """Whether a DataLoader was made whose batches are put together elsewhere, so that no size can be set in it."""
-        return any(mark[1] == "own_batches" for mark in self.data["marks"])
+        return bool(self.marks("own_batches"))
 
     def set_by(self) -> set[str]:
         """Return what the hook gave the batch size to: DataLoader, TrainingArguments."""
-        return {mark[2] for mark in self.data["marks"] if mark[1] == "batch_size_set"}
+        return {setter for _, setter, *_ in self.marks("batch_size_set")}
 
     @property
     def whole_run(self) -> dict[str, Any] | None:
         if (seen := self.data.get("whole_run")) is None:
             return None
-        steps, is_to_its_end = self.read_steps(), self.data["ended"] in ("exit", SIGNAL)
+        steps = self.read_steps()
         counts = {"optimizers": len(steps), "least_steps": min(steps.values(), default=0)}
-        return {**seen, **counts, "is_to_its_end": is_to_its_end}
+        return {**seen, **counts, "is_to_its_end": self.is_to_its_end}
 
     @property
     def rows_of_a_pass(self) -> int | None:
         """Return how many rows one pass over the training's data has; None where it is not known, or loaders differ."""
-        batches = [mark[2:] for mark in self.data["marks"] if mark[1] == "batch" and mark[2]]
-        found = {_at(details, ROWS) for details in batches}
+        found = {_at(details, ROWS) for _, *details in self.marks("batch") if details[0]}
         return found.pop() if len(found) == 1 else None
 
     def read_steps(self) -> Counter[int]:
@@ -313,15 +314,15 @@ class Reading:
                 phase, at = details[0], number
             elif name == "step" and len(details) > ALLOCATED and details[ALLOCATED] >= peak:
                 break
-        if any(name == "memory_read" and more and peak > (more[0] or peak) for _, name, *more in self.data["marks"]):
+        if any(details and peak > (details[0] or peak) for _, *details in self.marks("memory_read")):
             phase = LATER_STEP  # reading its phases would be timed, too
         if self.cards > 1:
             phase = None  # those of one card were read, and another one may be the fullest
         shape = shape_given(self.data["marks"], at, phase)
-        held = [m[4] for m in self.data["marks"] if m[1:3] == ["phase", "evaluation"] and m[4] is not None]
+        held = [mark[3] for mark in self.marks("phase") if mark[1] == "evaluation" and mark[3] is not None]
         own: dict[Any, list[int]] = {}
-        for _, name, *details in self.data["marks"]:
-            if name == "step" and len(details) > OWN_PEAK:
+        for _, *details in self.marks("step"):
+            if len(details) > OWN_PEAK:
                 own.setdefault(details[0], []).append(details[OWN_PEAK])
         return Memory(
             peak,

@@ -164,7 +164,7 @@ class Started:
 
     def is_waiting(self) -> bool:
         """Whether the start waits for its next turn: none of several ranks or of trainings side by side does."""
-        waiting = [each for each in readings_in(self.place.notes) if each.data["ended"] == "done"]
+        waiting = [each for each in readings_in(self.place.notes) if each.ended == "done"]
         is_alone = len(waiting) == 1 and waiting[0].processes == 1
         return self._pipe is not None and is_alone and not self.running.has_ended()
 

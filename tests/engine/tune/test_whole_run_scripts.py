@@ -91,7 +91,7 @@ def test_a_script_that_runs_alone_runs_in_a_whole_run(case: str, shortened: Watc
 @pytest.mark.slow
 def test_a_loop_that_counts_its_batches_is_started_again_and_not_shortened(shortened: Watching) -> None:
     first, second = (started(SCRIPT, 16, shortened, "counted")[0][0] for _ in range(2))
-    assert first.is_ended_by_cut
+    assert first.ended == "cut"
     assert second.is_done
 
 
