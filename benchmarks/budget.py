@@ -19,7 +19,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "engine" / "tune" / "hook")]
 import memorymark_read as read  # noqa: E402 - the hook's folder is put on the path first
 from memorymark_watch import Watch  # noqa: E402
 
-from engine.tune.replay import cpu_memory  # noqa: E402
+from engine.tune.judge.memory import cpu_memory  # noqa: E402
 
 STEPS = 5  # as many as `tune` reads the memory of
 

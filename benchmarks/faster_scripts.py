@@ -45,9 +45,9 @@ from engine.tune.faster.result import OwnRaceResult  # noqa: E402
 from engine.tune.faster.run import make_faster  # noqa: E402
 from engine.tune.faster.spec import OWN, OwnRaceSpec  # noqa: E402
 from engine.tune.faster.starts import StartFailed, Starts  # noqa: E402
-from engine.tune.file_changes import WrittenFiles  # noqa: E402
 from engine.tune.spec import TEMPLATE  # noqa: E402
 from engine.tune.start.command import begin_command  # noqa: E402
+from engine.tune.start.file_changes import WrittenFiles  # noqa: E402
 from engine.tune.start.held import HeldStarts  # noqa: E402
 
 OUT = Path(__file__).parent / "results" / "faster_scripts.cpu.jsonl"

@@ -35,7 +35,7 @@ sys.path.insert(0, str(ROOT))
 from engine.errors import CommandUntunable  # noqa: E402 - the checkout is put on the path first
 from engine.results.result import Outcome  # noqa: E402
 from engine.tune.devices import devices_held  # noqa: E402
-from engine.tune.evidence import WatchedStart  # noqa: E402
+from engine.tune.judge.evidence import WatchedStart  # noqa: E402
 from engine.tune.spec import TuneSpec  # noqa: E402
 from engine.tune.start.command import begin_command  # noqa: E402
 from engine.tune.start.launch import Place, Running, Watching, start  # noqa: E402

@@ -21,8 +21,8 @@ from .settings.spec_checks import bytes_setting
 from .spec import DEFAULTS, RunSpec
 from .text.units import format_bytes, parse_bytes
 from .tune.function import tunable, tune_function
+from .tune.result import TuneResult
 from .tune.start.fork import MakeStep
-from .tune.training import TuneResult
 
 __all__ = [
     "Boundary",

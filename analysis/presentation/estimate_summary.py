@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.describe.answer import WORDS_MOST
+
 from analysis.presentation.charts.bars import MemoryBar, Stack, stack_of
 from analysis.presentation.formatting import bytes_text, duration, percent_estimated, usd
 from analysis.presentation.labels import describe_limit, describe_several, short_device_name
 from analysis.runs.gpu_catalog import Price
-from engine.describe.answer import WORDS_MOST
 from engine.describe.estimate import METHODS, describe_attention, describe_known_error
 from engine.describe.key_figures import GAIN, SAVES, UNUSED, USE, WASTE, KeyFigure
 from engine.describe.ranks import describe_global, ranks_rows

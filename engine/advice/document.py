@@ -19,7 +19,7 @@ from ..results.result import Point, RunResult
 from ..results.result_file import result_in
 from ..results.stats import decisive_probes
 from ..settings.step_settings import PURE_BF16
-from ..tune.training import Training
+from ..tune.result import Training
 from . import configurations, snippets
 from .global_batch import BatchPair, GlobalBatch, MeasuredMemory, plan_global_batch
 from .recipe import not_written, recipe_of

@@ -26,13 +26,12 @@ from ..search.unguided import Found
 from ..spec import MEMORY_STEPS
 from ..speed.comparison import Comparison
 from ..speed.rounds import Candidates
-from ..tune.learned_sizes import boundary_of_rule, sizes_taken_and_failed
-from ..tune.next_start import MOST_STARTS
-from ..tune.observed import Observed
-from ..tune.script_error import wall_of_the_script
+from ..tune.judge.differences import Observed
+from ..tune.result import Training
+from ..tune.sizes.learned_sizes import boundary_of_rule, sizes_taken_and_failed, wall_of_the_script
+from ..tune.sizes.next_start import MOST_STARTS
 from ..tune.spec import FUNCTION, FunctionSpec, TuneSpec, read_tuned_spec
 from ..tune.speed.to_compare import sizes_to_compare
-from ..tune.training import Training
 from .impossible import Impossible
 from .size_facts import SizeFacts, ended_at
 from .training import impossible_training

@@ -20,8 +20,8 @@ from ..search.unguided import Found
 from ..spec import RunSpec, SearchSpec
 from ..speed.comparison import Comparison
 from ..speed.rounds import Candidates
-from ..tune.learned_sizes import failed_by_rule
-from ..tune.training import Training
+from ..tune.result import Training
+from ..tune.sizes.learned_sizes import failed_by_rule
 from .document import MOST_BLOCKS, MOST_SIZES, read_facts
 from .impossible import Impossible
 

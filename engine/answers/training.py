@@ -8,9 +8,9 @@ from typing import Any
 from ..results.result import Boundary
 from ..search.allowed_sizes import BUDGETS
 from ..text.printable import is_line
-from ..tune.file_changes import MOST_FILES, MOST_PATH
+from ..tune.result import Training
 from ..tune.speed.timed_steps import mean_speed
-from ..tune.training import Training
+from ..tune.start.file_changes import MOST_FILES, MOST_PATH
 from .impossible import Impossible, is_same, within
 from .limits import MOST_RANKS, MOST_TOKENS
 from .size_facts import SizeFacts

@@ -11,8 +11,8 @@ from ..errors import WorkloadFailed
 from ..program import PROGRAM
 from ..results.result import RunResult
 from ..text.units import MIB, format_bytes
+from ..tune.result import TuneResult
 from ..tune.spec import BATCH_SIZE, WARM, FunctionSpec
-from ..tune.training import TuneResult
 from .command import Command
 from .exit_status import EXIT_STATUSES
 from .options import output_options

@@ -20,6 +20,7 @@ from ..settings.spec_checks import bytes_setting, is_of_bytes
 from ..text.units import format_bytes, sentence_case
 from ..tune.catalogue.spec import check_devices, on_seen_device
 from ..tune.faster.variants import BY_NAME
+from ..tune.result import Throughput, TuneResult, describe_loader, stated_throughputs
 from ..tune.spec import (
     BATCH_SIZE,
     CONFIG,
@@ -35,7 +36,6 @@ from ..tune.spec import (
 from ..tune.start.config_file import number_in_config
 from ..tune.start.several_hosts import check_one_host
 from ..tune.start.warm_server_handle import warm_starts
-from ..tune.training import Throughput, TuneResult, describe_loader, stated_throughputs
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
 from .exit_status import EXIT_STATUSES, exit_status
 from .options import json_of, output_options, ranks_option, setting_options, spec_option, start_options

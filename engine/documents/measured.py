@@ -20,7 +20,7 @@ from ..results.result_file import result_in
 from ..results.speed_rounds import SpeedClaim
 from ..results.stats import decisive_probes
 from ..text.masking import masked
-from ..tune.training import Training
+from ..tune.result import Training
 from .estimated import EstimatedCard
 from .stored import Parts, StoredSpec, from_document, read_parts
 

@@ -11,9 +11,9 @@ from ..describe.ranks import describe_emulation, describe_group, describe_imbala
 from ..settings.step_settings import PURE_BF16
 from ..spec import trained_settings
 from ..text.units import format_percent, round_percent
-from ..tune.file_changes import Way
+from ..tune.result import LOADER_LIMITS_FROM, Training, describe_loader
 from ..tune.spec import BATCH_WAYS, with_batch_size
-from ..tune.training import LOADER_LIMITS_FROM, Training, describe_loader
+from ..tune.start.file_changes import Way
 from .measured import Measured
 
 _FILES_SHOWN = 5

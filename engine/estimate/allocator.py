@@ -286,10 +286,7 @@ class Allocator:
         (self._small if block_bytes <= SMALL_REQUEST_BYTES else self._large).give(address, block_bytes)
 
     def play(self, events: Sequence[int], sizes_bytes: Sequence[int], taken_bytes: list[int]) -> None:
-        """Allocate block `event` for each event, or free block `~event`, and note what each block took.
-
-        This is `allocate` and `free` in one loop, three times as fast: a search replays 100,000 events a size.
-        """
+        """Allocate block `event` for each event, or free block `~event`; note what each took. One loop, for speed."""
         if isinstance(self._small, _ExpandablePool):
             self._play_one_by_one(events, sizes_bytes, taken_bytes)
             return

@@ -44,8 +44,7 @@ class TrainingStep:
     """
 
     def __init__(self, spec: RunSpec, built: Built, device: torch.device, make: MakeOptimizer = make_optimizer) -> None:
-        self.built = built
-        self.device = device
+        self.spec, self.built, self.device = spec, built, device
         self.micro_batches = spec.accumulation_steps
         self.in_backward: StepInBackward | None = None
         self.optimizer: torch.optim.Optimizer | None = None
@@ -57,23 +56,18 @@ class TrainingStep:
             self.optimizer = make(spec.optimizer, built.model.parameters())
         if spec.gradients == FREED:
             self.in_backward = StepInBackward(self.of_weights)
-        self.zero_grad = spec.zero_grad
-        self.offloads = spec.offload_activations
         self.autocast_dtype = _AUTOCAST.get(spec.precision)
         # scale 1: with the usual initial scale of 65,536 the first steps overflow and skip the optimizer
         self.scaler = torch.amp.GradScaler(device.type, init_scale=1.0) if spec.precision == "fp16" else None
-        self.clips_gradients = spec.clip_grad_norm
-        self.keeps_average = spec.ema
         self.averages: dict[nn.Parameter, Tensor] = {}
         self.keeps_state = keeps_state(spec.optimizer)
-        self.keeps_outputs = spec.outputs == KEPT
         self.outputs: Any = None
         self.loss: Tensor | None = None
 
     def begin(self) -> None:
         """Do with the last step's gradients what the loop does before the forward pass."""
-        if self.zero_grad != BEFORE_BACKWARD:
-            self.built.model.zero_grad(set_to_none=self.zero_grad == BEFORE_FORWARD)
+        if self.spec.zero_grad != BEFORE_BACKWARD:
+            self.built.model.zero_grad(set_to_none=self.spec.zero_grad == BEFORE_FORWARD)
 
     def clear_gradients(self) -> None:
         self.built.model.zero_grad(set_to_none=True)
@@ -84,7 +78,7 @@ class TrainingStep:
 
     def __call__(self, batch_size: int, phase: PhaseMarker = unmarked) -> None:
         """Run one step over micro-batches of `batch_size`; `phase(name)` is entered around each phase of each one."""
-        if self.keeps_average and not self.averages:
+        if self.spec.ema and not self.averages:
             learned = (parameter for parameter in self.built.model.parameters() if parameter.requires_grad)
             with phase(OPTIMIZER_STEP):  # before the first forward pass, where training scripts create their average
                 self.averages = {parameter: parameter.detach().clone() for parameter in learned}
@@ -102,13 +96,13 @@ class TrainingStep:
             loss = self.forward(batch)
             if self.micro_batches > 1:
                 loss = loss / self.micro_batches
-        if is_first and self.zero_grad == BEFORE_BACKWARD:
+        if is_first and self.spec.zero_grad == BEFORE_BACKWARD:
             self.clear_gradients()
         with phase(BACKWARD):
             (self.scaler.scale(loss) if self.scaler else loss).backward()
 
     def _saving(self) -> AbstractContextManager[Any]:
-        if not self.offloads:
+        if not self.spec.offload_activations:
             return nullcontext()
         return save_on_cpu(pin_memory=True, device_type=self.device.type)
 
@@ -118,7 +112,7 @@ class TrainingStep:
         with nullcontext() if dtype is None else torch.autocast(self.device.type, dtype=dtype):
             self.outputs = self.built.forward(batch)
             self.loss = self.built.loss(self.outputs, batch)
-        if not self.keeps_outputs:
+        if self.spec.outputs != KEPT:
             self.outputs = None
         return self.loss
 
@@ -127,12 +121,12 @@ class TrainingStep:
             self._step_of_all_weights([self.optimizer])
         elif self.in_backward is None:
             self._step_of_all_weights([each for each in self.of_weights.values() if each is not None])
-        if self.keeps_average:
+        if self.spec.ema:
             with torch.no_grad():  # all weights at once, as in torch.optim.swa_utils.get_ema_multi_avg_fn
                 torch._foreach_lerp_(list(self.averages.values()), list(self.averages), 1 - EMA_DECAY)
 
     def _step_of_all_weights(self, optimizers: Sequence[torch.optim.Optimizer]) -> None:
-        if self.clips_gradients:
+        if self.spec.clip_grad_norm:
             if self.scaler is not None:
                 self.scaler.unscale_(optimizers[0])  # the norm is that of the gradients, not of scaled ones
             nn.utils.clip_grad_norm_(self.built.model.parameters(), MAX_GRADIENT_NORM)

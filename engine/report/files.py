@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -31,7 +32,7 @@ class EventWriter:
         path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE_FILE)
         self._file = os.fdopen(descriptor, "wb")
-        self.written = 0
+        self.began, self.written = time.monotonic(), 0
         self._is_broken = False
         self._append(announcement)
 

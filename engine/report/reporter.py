@@ -93,23 +93,19 @@ class Reporter:
     ) -> None:
         self.folder, self._announcement, self._sync_command = folder, announcement, sync_command
         self._sends_output = sends_output
-        run_key = announcement["run_key"]
-        self._events_path = folder / f"{run_key}{EVENTS_SUFFIX}"
-        self._result_path = folder / f"{run_key}{RESULT_SUFFIX}"
         self._portal = Portal(address)
         self._reason = None if address.token else f"{TOKEN_VARIABLE} is not set"
         self._channel = EventChannel()
         self._writer: EventWriter | None = None
         self._has_result = self._is_quiet = self._is_cancelled = False
         self._sent_url: str | None = None
-        self._started = time.monotonic()
         self._ended = threading.Event()
         self._end_by = float("inf")
         self._thread = threading.Thread(target=self._send_all, name="report", daemon=True)
 
     def __enter__(self) -> Self:
         try:
-            self._writer = EventWriter(self._events_path, self._announcement)
+            self._writer = EventWriter(self._file(EVENTS_SUFFIX), self._announcement)
         except OSError as exc:
             self._say(f"not reported: {self.folder} cannot be written: {exc.strerror}")
             return self
@@ -132,12 +128,12 @@ class Reporter:
         """Write the result to the folder, from which it is sent; return its file, or None where it is not taken."""
         try:
             content = {"exit_status": exit_status, "result": self._to_send(result.to_dict())}
-            write_content(self._result_path, content, mode=PRIVATE_FILE)
+            write_content(self._file(RESULT_SUFFIX), content, mode=PRIVATE_FILE)
         except OSError as exc:
             self._say(f"the result could not be stored in {self.folder}: {exc.strerror}")
             return None
         self._has_result = True
-        return self._result_path
+        return self._file(RESULT_SUFFIX)
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
         if error is not None:
@@ -156,6 +152,9 @@ class Reporter:
             self._writer.close()
             self._say_outcome()
 
+    def _file(self, suffix: str) -> Path:
+        return self.folder / f"{self._announcement['run_key']}{suffix}"
+
     def _write(self, event: Mapping[str, Any]) -> None:
         if self._writer is None:
             return
@@ -169,12 +168,14 @@ class Reporter:
 
     def _write_end(self, ended_by: BaseException) -> None:
         """Write how the run ended; without it the portal would wait for a timeout."""
+        if self._writer is None:
+            return
         error = error_of(ended_by)
         if self._is_cancelled and error["code"] == STOPPED:
             error |= {"code": "cancelled", "message": CANCELLED}
         elif self._has_result and error["code"] == STOPPED:
             return  # stopped behind its end: its result says more
-        self._write(event_of("error", time.monotonic() - self._started, error=error))
+        self._write(event_of("error", time.monotonic() - self._writer.began, error=error))
 
     def _say_outcome(self) -> None:
         assert self._writer is not None
@@ -193,7 +194,7 @@ class Reporter:
     # the methods below run in the thread
 
     def _send_all(self) -> None:
-        reader = EventReader(self._events_path)
+        reader = EventReader(self._file(EVENTS_SUFFIX))
         while not self._ended.wait(LOOK_SECONDS):
             self._send_next(reader, hurry=False)
         tries = 0
@@ -219,7 +220,7 @@ class Reporter:
         return True
 
     def _send_result(self) -> None:
-        content = self._result_path.read_bytes()
+        content = self._file(RESULT_SUFFIX).read_bytes()
         for _ in range(_TRIES_AT_END):
             answer = send_result(self._portal, content)
             if meaning_of(answer) is Meaning.ACCEPTED:

@@ -19,7 +19,7 @@ from ..provenance.read import commit_of
 from ..ranks.emulation import limit_left
 from ..results.result import DeviceFacts
 from ..spec import CPU_DEFAULT_LIMIT_BYTES
-from .reading import Reading
+from .judge.reading import Reading
 from .spec import FunctionSpec, Limits, TuneSpec
 from .start.environment import visible_devices
 
@@ -106,8 +106,8 @@ def check_is_watched(reading: Reading) -> None:
 def environment_of(
     spec: TuneSpec | FunctionSpec, trained: Reading, device: DeviceFacts, started_as: Mapping[str, Any]
 ) -> dict[str, Any]:
-    armed = next(mark for mark in trained.data["marks"] if mark[1] == "armed")
-    versions = {"torch": armed[2], "python": trained.data["python"]}
+    _, torch, *_ = trained.marks("armed")[0]
+    versions = {"torch": torch, "python": trained.data["python"]}
     script = {**script_facts(spec.files, spec.directory), "batch": spec.batch}
     profile = mig_profile(device.name)
     mig = {} if profile is None else {"gpu_mig_profile": profile}

@@ -16,13 +16,13 @@ from typing import Any
 from ..errors import SpecError
 from ..execution import Emit
 from .devices import devices_held
+from .result import TuneResult
 from .run import tune
 from .spec import TARGET, WARM, FunctionSpec
 from .start.environment import HOOK_VARIABLE
 from .start.fork import MakeStep, begin_fork, check_fork
 from .start.launch import Begin
 from .start.warm_server_handle import warm_starts
-from .training import TuneResult
 
 
 def tunable(

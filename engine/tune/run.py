@@ -23,25 +23,25 @@ from ..search.unguided import Found, Try
 from ..speed.comparison import Comparison, probe_of, reason_to_log
 from ..text.own_words import describe_error
 from .devices import check_kind, environment_of, facts_of, others_on_cards
-from .evidence import NOTHING_SEEN, Ended, Evidence
-from .failure import describe_failure, with_its_cause
-from .file_changes import WrittenFiles
-from .learned_sizes import boundary_of_rule
-from .next_size import Start
-from .next_start import MOST_STARTS, STEPS, SearchSoFar, next_start
-from .parts import describe_parts
-from .pass_end import check_a_pass
-from .reading import UNSEEN, Reading
-from .script_error import UNKNOWN_TO_THE_SCRIPT, is_same_error
+from .judge.batch_size import SizeUnclear, other_size, unit_given, unit_of_two
+from .judge.differences import MEMORY_VARIES, check_memory_rises, is_in_evaluation, refused_in_evaluation, refused_late
+from .judge.evidence import NOTHING_SEEN, Evidence
+from .judge.reading import UNSEEN, Reading
+from .result import Training, TuneResult, throughput_of
+from .sizes.learned_sizes import UNKNOWN_TO_THE_SCRIPT, boundary_of_rule, is_same_error
+from .sizes.next_size import Start
+from .sizes.next_start import MOST_STARTS, STEPS, SearchSoFar, next_start
+from .sizes.whole_pass import check_a_pass
 from .spec import FunctionSpec, TuneSpec
 from .speed.seats import SweepWithSeats
 from .speed.timed_steps import LEAST_STEPS
 from .speed.to_compare import MOST_BETWEEN, size_to_start, start_speeds
 from .start.command import begin_protected
+from .start.failure import describe_failure, with_its_cause
+from .start.file_changes import WrittenFiles
 from .start.launch import Begin, Watching
-from .training import Training, TuneResult, throughput_of
-from .varied import MEMORY_VARIES, check_memory_rises, is_in_evaluation, refused_in_evaluation, refused_late
-from .wanted_size import SizeUnclear, other_size, unit_given, unit_of_two
+from .start.progress import Ended
+from .start_times import describe_parts
 
 STARTS_AT_RESERVE_OF_RANKS = 2  # the first may take more than its neighbours say
 
@@ -215,7 +215,7 @@ class StartSweep(SweepWithSeats):
             rows_folder=self.rows_folder,
         )
         readings, ended = self.seats.start(batch_size, watching, purpose)
-        if any(r.is_ended_by_cut for r in readings):
+        if any(r.ended == "cut" for r in readings):
             self.execution.log("the script draws a fixed number of batches: its passes are not shortened", "warning")
             readings, ended = self.seats.start(batch_size, watching, purpose)
         if ended.timed_out_after_seconds is not None and self.execution.seconds_left <= 0:

@@ -22,7 +22,7 @@ from ..text.masking import HIDDEN, masked
 from ..text.printable import is_line, printable
 from ..training_spec import check_device_name
 from .catalogue.command import OWN_PYTHON, name_of, ranked_command, trained_on_ranks
-from .config_copy import named_in
+from .start.config_text import named_in
 
 BATCH_SIZE, OUT = "{batch_size}", "{out}"
 """Placeholders of a command: the batch size of a start, and a fresh folder of that start."""

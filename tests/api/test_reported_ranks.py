@@ -11,7 +11,7 @@ from engine.settings.rank_settings import RankStarts
 from engine.spec import RunSpec
 from engine.tune import run as tune_run
 from engine.tune.catalogue.spec import ranked_spec
-from engine.tune.evidence import Ended
+from engine.tune.start.progress import Ended
 from tests.engine.tune.test_evidence import reading, steps
 from tests.factories.pages import words
 from tests.factories.reports import HOST, STARTED_AT, make_run_key

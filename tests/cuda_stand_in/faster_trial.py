@@ -11,8 +11,8 @@ from engine.provenance.read import run_facts
 from engine.tune.faster.spec import OwnRaceSpec
 from engine.tune.faster.starts import OTHER_SEED, Starts
 from engine.tune.faster.variants import VARIANTS
-from engine.tune.file_changes import WrittenFiles
 from engine.tune.start.command import begin_command
+from engine.tune.start.file_changes import WrittenFiles
 from engine.tune.start.held import HeldStarts
 
 changes, command = sys.argv[1].split(","), tuple(sys.argv[2:])

@@ -31,6 +31,7 @@ HOOK = ROOT / "engine" / "tune" / "hook"  # runs inside the training of somebody
 OWN_FILES = [path for path in (ROOT / "engine").rglob("*.py") if path.parent != HOOK]
 TORCH_FREE = sorted({".".join(p.relative_to(ROOT / "engine").with_suffix("").parts) for p in OWN_FILES} - TORCH_SIDE)
 MOST_FILES = 25  # of a folder, so that its list is read at a glance
+LONGEST_FUNCTION, MOST_ATTRIBUTES = 60, 15
 LONGEST_TEMPLATE_LINE = 160
 FORBIDDEN = {
     "engine": {"django", "rest_framework", "django_q", "analysis", "memorymark_site"},
@@ -79,6 +80,29 @@ def test_no_file_is_longer_than_400_lines_and_every_module_says_what_it_is(packa
             continue
         assert len(path.read_text().splitlines()) <= 400, path
         assert ast.get_docstring(ast.parse(path.read_text())), path
+
+
+def attributes(node: ast.ClassDef) -> set[str]:
+    """Its fields, and the names that its methods assign on self."""
+    fields = {ast.unparse(each.target) for each in node.body if isinstance(each, ast.AnnAssign)}
+    stored = [each for each in ast.walk(node) if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)]
+    return fields | {each.attr for each in stored if ast.unparse(each.value) == "self"}
+
+
+def is_record(node: ast.ClassDef) -> bool:
+    """Whether it never changes: it has as many fields as the document, the table or the settings that it stands for."""
+    return any("frozen=True" in ast.unparse(each) for each in node.decorator_list)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("package", ["engine", "analysis", "memorymark_site"])
+def test_functions_and_classes_can_be_taken_in_at_a_glance(package):
+    for path in (ROOT / package).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())) if "migrations" not in path.parts else ():
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert node.end_lineno - node.lineno < LONGEST_FUNCTION, f"{path}:{node.name}"
+            if isinstance(node, ast.ClassDef) and not is_record(node):
+                assert len(attributes(node)) <= MOST_ATTRIBUTES, f"{path}:{node.name}"
 
 
 @pytest.mark.parametrize(("root", "pattern"), [("engine", "*.py"), ("analysis", "*.py"), ("templates", "*.*")])

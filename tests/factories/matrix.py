@@ -10,8 +10,8 @@ from analysis.runs.kinds import spec_columns
 from engine.estimate.gpus import gpus
 from engine.results.result import DeviceFacts
 from engine.tune.catalogue.spec import requested_spec
+from engine.tune.result import Training
 from engine.tune.spec import TuneSpec
-from engine.tune.training import Training
 from tests.factories import make_card, make_claimed_estimate, make_claimed_run
 from tests.factories.estimates import estimate_of_card
 from tests.factories.results import result

@@ -7,8 +7,8 @@ from analysis.models import Run, RunKind
 from analysis.runs import services
 from engine.results.not_compared import NotCompared
 from engine.results.result import RunResult
+from engine.tune.result import Training
 from engine.tune.spec import TuneSpec
-from engine.tune.training import Training
 from tests.factories import make_claimed_run, make_result
 from tests.factories.speeds import make_unmeasurable_result
 

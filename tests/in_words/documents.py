@@ -14,8 +14,8 @@ from engine.results.memory_breakdown import LiveBlock, MemoryBreakdown, Request,
 from engine.results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Waste
 from engine.spec import RunSpec, SearchSpec
 from engine.text.units import GIB, MIB
+from engine.tune.result import Training
 from engine.tune.spec import TuneSpec, read_tuned_spec
-from engine.tune.training import Training
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit, make_spec
 from tests.factories.speeds import (
     make_ahead_result,

@@ -19,8 +19,8 @@ from engine.results.result import Outcome, Probe, Purpose, RunResult
 from engine.results.speed_rounds import SpeedBlock, SpeedRound, Stage
 from engine.spec import RunSpec
 from engine.tune.catalogue.spec import ranked_spec
+from engine.tune.result import Throughput, Training
 from engine.tune.spec import TuneSpec, function_command
-from engine.tune.training import Throughput, Training
 from tests.factories.speeds import make_timed_result, make_unmeasurable_result
 
 COMMAND = ("python", "train.py", "{batch_size}")

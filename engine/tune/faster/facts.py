@@ -11,10 +11,10 @@ from typing import Any
 from ...from_json import from_json
 from ...race.numbers import UNKNOWN, Numbers, compare_numbers
 from ...settings.step_settings import AMPERE, ROUNDING_TOLERANCES
-from ..evidence import Evidence
-from ..reading import Reading, Step
+from ..judge.evidence import Evidence
+from ..judge.reading import Reading, Step
+from ..result import LOADER_LIMITS_FROM
 from ..speed.timed_steps import samples_of_a_step
-from ..training import LOADER_LIMITS_FROM
 
 QUEUE = 2  # batches that a worker of a DataLoader makes ahead, by default
 
@@ -216,7 +216,7 @@ def own_batch_size(reading: Reading) -> tuple[int | None, bool]:
         return None, True
     if drawn:
         part = _most_frequent(given) or 0
-        is_whole = any(size in shape for step in steps for _, shape, _ in step.forwards)
+        is_whole = any(size in each.shape for step in steps for each in step.forwards)
         is_cut = part > 0 and size % part == 0 and not is_whole
         return size, is_cut or 3 * drawn[size] < 2 * len(batches)
     models = reading.data["faster"]["models"]
@@ -229,10 +229,10 @@ def _most_frequent(counts: Counter[int]) -> int | None:
 
 def _given(steps: Sequence[Step]) -> Counter[int]:
     """Count what the largest module was given by its rows, weighed by them: agents act by few, and train by many."""
-    largest = max((count for step in steps for count, _, _ in step.forwards), default=0)
+    largest = max((each.parameters for step in steps for each in step.forwards), default=0)
     found: Counter[int] = Counter()
     for step in steps[1:] or steps:  # the first may have more
-        for count, shape, _ in step.forwards:
-            if shape and count == largest:
-                found[shape[0]] += shape[0]
+        for each in step.forwards:
+            if each.shape and each.parameters == largest:
+                found[each.shape[0]] += each.shape[0]
     return found

@@ -15,7 +15,7 @@ from ...results.result import DeviceFacts, Savings
 from ...results.speed_rounds import SpeedClaim
 from ...spec import SCHEMA
 from ...text.units import sentence_case
-from ..training import describe_share_waited
+from ..result import describe_share_waited
 from .facts import Facts, Noted, Today
 from .spec import OwnRaceSpec
 from .variants import BY_NAME, OF_MEMORY_ONLY, Variant

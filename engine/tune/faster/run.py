@@ -21,8 +21,8 @@ from ...results.speed_rounds import Stage
 from ...speed.rounds import NextRound, describe_load
 from ...text.units import format_bytes
 from ..devices import others_on_cards
-from ..file_changes import WrittenFiles
 from ..start.command import begin_protected
+from ..start.file_changes import WrittenFiles
 from ..start.held import HeldStarts
 from ..start.launch import Begin
 from .answer import RaceOfScript, coarsest, describe_entry, row_of

@@ -20,16 +20,17 @@ from ...results.result import DeviceFacts
 from ...text.own_words import describe_error
 from ...worker.handle import ALLOCATOR_VARIABLES, with_own_allocator_settings
 from ..devices import check_is_watched, check_kind, environment_of, facts_of
-from ..evidence import Ended, Evidence, WatchedStart
-from ..failure import describe_failure, with_its_cause
-from ..file_changes import WrittenFiles
-from ..next_start import seconds_of_a_start
-from ..reading import Reading
+from ..judge.batch_size import ONE_ROW
+from ..judge.evidence import Evidence, WatchedStart
+from ..judge.reading import Reading
+from ..sizes.next_start import seconds_of_a_start
 from ..speed.seats import timed_again
 from ..speed.timed_steps import BLOCK_SECONDS, Loader, steps_to_time
+from ..start.failure import describe_failure, with_its_cause
+from ..start.file_changes import WrittenFiles
 from ..start.held import HeldStarts, is_room
 from ..start.launch import Begin, OnTick, Started, Watching, start
-from ..wanted_size import ONE_ROW
+from ..start.progress import Ended
 from .answer import describe_entry
 from .facts import QUEUE, Facts, Noted, Today, Trial, own_batch_size, settled_speed
 from .spec import OWN, OwnRaceSpec

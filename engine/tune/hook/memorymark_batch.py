@@ -6,12 +6,11 @@ import copy
 from typing import Any
 
 import memorymark_watch
+from memorymark_patches import wrap
 
 
 def goes_to_loaders(watched: Any, kind: Any) -> None:
-    make = kind.__init__
-
-    def made(loader: Any, dataset: Any, batch_size: Any = 1, *others: Any, **options: Any) -> None:
+    def made(make: Any, loader: Any, dataset: Any, batch_size: Any = 1, *others: Any, **options: Any) -> None:
         if batch_size is not None and options.get("batch_sampler") is None:
             watched.mark("batch_size_set", "DataLoader", batch_size)
             batch_size = watched.settings["batch_size"]
@@ -19,14 +18,13 @@ def goes_to_loaders(watched: Any, kind: Any) -> None:
             watched.mark("own_batches")
         make(loader, dataset, batch_size, *others, **options)
 
-    kind.__init__ = made
+    wrap(kind, "__init__", made)
 
 
 def goes_to_arguments(watched: Any, module: Any) -> None:
     """Make the arguments of a Hugging Face Trainer upload nothing, and if chosen hold the batch size to be tried."""
-    check = module.TrainingArguments.__post_init__
 
-    def checked(arguments: Any) -> None:
+    def checked(check: Any, arguments: Any) -> None:
         arguments.push_to_hub = False
         if watched.settings["batch"] == "hf":
             watched.mark("batch_size_set", "TrainingArguments", arguments.per_device_train_batch_size)
@@ -34,7 +32,7 @@ def goes_to_arguments(watched: Any, module: Any) -> None:
             arguments.auto_find_batch_size = False
         check(arguments)
 
-    module.TrainingArguments.__post_init__ = checked
+    wrap(module.TrainingArguments, "__post_init__", checked)
 
 
 def loader_to_try(loader: Any) -> Any:

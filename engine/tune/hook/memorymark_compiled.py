@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import sys
-from functools import wraps
 from typing import Any
+
+from memorymark_patches import wrap
 
 
 def see_compiled(torch: Any, run: Any) -> None:
     """Run calls of compiled modules by `run(call, module, inputs, options)`, unless within another such call."""
-    compile_module = getattr(torch.nn.Module, "compile", None)
-    if compile_module is None:  # torch before 2.2
-        return
 
-    @wraps(compile_module)
-    def compiled(module: Any, *arguments: Any, **settings: Any) -> None:
+    def compiled(compile_module: Any, module: Any, *arguments: Any, **settings: Any) -> None:
         compile_module(module, *arguments, **settings)
         call = module._compiled_call_impl
 
@@ -25,7 +22,7 @@ def see_compiled(torch: Any, run: Any) -> None:
 
         module._compiled_call_impl = called
 
-    torch.nn.Module.compile = compiled
+    wrap(torch.nn.Module, "compile", compiled)  # torch before 2.2 has none
 
 
 def is_compiled(module: Any) -> bool:

@@ -40,16 +40,19 @@ class Pass:
         self.data, self.drawn, self.is_over, self.began = data, 0, False, time.monotonic()
         self.has_evaluated = False  # whether a module that has trained was evaluated in the pass
         self.is_counted = False  # whether the pass counts among those that trained
-        self.steps, self.forwards, self.evaluations = watched.least_steps(), watched.forwards, watched.evaluations
-        self.steps_before = dict(watched.steps)
+        self.steps, self.steps_before = watched.steps.least(), dict(watched.steps.counts)
+        self.forwards, self.evaluations = watched.forwards.trained, watched.forwards.evaluated
 
     def is_one_batch_of_training(self, watched: Any) -> bool:
         """Whether the pass was left after one batch that was trained, as by `next(iter(loader))`."""
         is_left = self.drawn == 1 and not self.is_over
-        return is_left and watched.forwards > self.forwards and watched.evaluations == self.evaluations
+        return is_left and self.has_trained(watched) and watched.forwards.evaluated == self.evaluations
+
+    def has_trained(self, watched: Any) -> bool:
+        return bool(watched.forwards.trained > self.forwards)
 
     def steps_made(self, watched: Any) -> int:
-        made = (count - self.steps_before.get(each, 0) for each, count in watched.steps.items())
+        made = (count - self.steps_before.get(each, 0) for each, count in watched.steps.counts.items())
         return min((count for count in made if count), default=0)
 
 
@@ -93,7 +96,7 @@ def is_for_largest(number: int) -> bool:
 class Epoch:
     """Gives the loaders of one training their batches."""
 
-    def __init__(self, watched: Any, torch: Any, iterators: Any) -> None:
+    def __init__(self, watched: Any, torch: Any) -> None:
         self.watched, self.torch = watched, torch
         self.data: list[Data] = []
         self.has_cut = False
@@ -106,19 +109,17 @@ class Epoch:
         self.began: float | None = None  # when the first step was made
         self.noted: dict[str, Any] = {"data": [], "checkpoints": 0, "short_batch": None, "passes": 0}
         self.noted |= {"evaluation_batches": 0, "is_evaluation_cut": False}
-        save, reset = torch.save, iterators._reset
 
-        def saved(*arguments: Any, **options: Any) -> None:
-            watched.phase("checkpoint")
-            save(*arguments, **options)
-            watched.phase("between_steps")
-            self.noted["checkpoints"] += watched.memory is None and watched.forwards > 0
+    def saved_checkpoint(self, save: Any, *arguments: Any, **options: Any) -> None:
+        watched = self.watched
+        watched.phase("checkpoint")
+        save(*arguments, **options)
+        watched.phase("between_steps")
+        self.noted["checkpoints"] += not watched.is_timing and watched.forwards.trained > 0
 
-        def began(iterator: Any, *arguments: Any, **options: Any) -> None:
-            iterator.memorymark_pass = None
-            reset(iterator, *arguments, **options)
-
-        torch.save, iterators._reset = saved, began
+    def began_pass(self, reset: Any, iterator: Any, *arguments: Any, **options: Any) -> None:
+        iterator.memorymark_pass = None
+        reset(iterator, *arguments, **options)
 
     def has_seen_all(self, fewest: int, wanted: int) -> bool:
         """Whether to stop reading the memory after a step, where an ordinary start reads `wanted` steps."""
@@ -129,31 +130,33 @@ class Epoch:
             wanted *= LOST
         if fewest < wanted or not self.watched.is_alone():
             return fewest >= wanted
-        return time.monotonic() > self.began + WHOLE_SECONDS or max(self.watched.steps.values()) >= WHOLE_STEPS
+        return time.monotonic() > self.began + WHOLE_SECONDS or max(self.watched.steps.counts.values()) >= WHOLE_STEPS
 
     def seen(self) -> dict[str, Any]:
         """Return what was recorded. A loop that draws ahead, as Lightning's, may have drawn all before it evaluates."""
-        batches = max(self.noted["evaluation_batches"], int(self.watched.evaluations > 0))
+        batches = max(self.noted["evaluation_batches"], int(self.watched.forwards.evaluated > 0))
         seconds = 0.0 if self.began is None else time.monotonic() - self.began
-        seen = {"is_shortened": self.is_shortened, "pass_batches": self.watched.unseen.pass_batches, "seconds": seconds}
+        of_a_pass = self.watched.loaders.pass_batches
+        seen = {"is_shortened": self.is_shortened, "pass_batches": of_a_pass, "seconds": seconds}
         return self.noted | seen | {"evaluation_batches": batches}
 
     def has_not_trained(self) -> bool:
-        return bool(self.latest and self.watched.forwards and self.latest.forwards == self.watched.forwards)
+        trained = self.watched.forwards.trained
+        return bool(self.latest and trained and self.latest.forwards == trained)
 
     def trains(self) -> None:
         """Count evaluation-mode modules on a pass's first batch as frozen parts, not as an evaluation."""
         now = self.latest
         is_training = now is self.drawn_last and (not now.has_evaluated or self.data[now.data].noted.get("is_trained"))
         if self.has_not_trained() and is_training:
-            self.watched.evaluations = now.evaluations
+            self.watched.forwards.evaluated = now.evaluations
 
     def draw(self, iterator: Any, draw: Any) -> Any:
         watched, before = self.watched, self.latest
-        if watched.memory is not None:
+        if watched.is_timing:
             return draw(iterator)
         now = iterator.__dict__.get("memorymark_pass")
-        if self.first is None and before is not None and watched.forwards > before.forwards:
+        if self.first is None and before is not None and before.has_trained(watched):
             self.first = before
         if now is None and before is not None and before.is_one_batch_of_training(watched):
             self.data[before.data].noted["is_trained"] = True
@@ -164,9 +167,9 @@ class Epoch:
         self.drawn_last = now
         if now.is_over:
             raise StopIteration
-        is_evaluation = bool(watched.evaluations > now.evaluations and watched.forwards == now.forwards)
+        is_evaluation = bool(watched.forwards.evaluated > now.evaluations and watched.forwards.trained == now.forwards)
         self.noted["evaluation_batches"] += is_evaluation
-        if watched.forwards > now.forwards and not now.has_evaluated:
+        if now.has_trained(watched) and not now.has_evaluated:
             self.data[now.data].noted["is_trained"] = True
             self.noted["passes"] += not now.is_counted
             now.is_counted = True
@@ -203,10 +206,10 @@ class Epoch:
             # ranks that end at different batches wait for each other
             return is_late and watched.is_alone() and now.drawn >= EVALUATED
         if now is self.first:
-            is_trained = watched.least_steps() >= now.steps + watched.settings["memory_steps"]
+            is_trained = watched.steps.least() >= now.steps + watched.settings["memory_steps"]
         else:
             is_trained = now.steps_made(watched) >= LATER_STEPS
-        return bool(is_trained and (now.drawn >= BATCHES_WHILE_IDLE or not watched.is_one_idle()))
+        return bool(is_trained and (now.drawn >= BATCHES_WHILE_IDLE or not watched.steps.is_one_idle()))
 
     def is_ended_by_cut(self, kind: Any, message: str) -> bool:
         """Whether ending a pass early has ended the script, as by too few batches: later starts shorten nothing."""

@@ -42,46 +42,6 @@ def parameters_of(torch: Any, module: Any) -> int:
     return sum(t.numel() for t in module.parameters() if not torch.nn.parameter.is_lazy(t))
 
 
-def card_memory(torch: Any, peaks: Any, device: Any = None, cards: Any = ()) -> dict[str, Any]:
-    """Return what a card's allocator counted since the process began, and the card's facts; empty without a card.
-
-    The card is the one known to train. Of several `cards` it is the fullest, which decides.
-    """
-    if not torch.cuda.is_initialized():
-        return {}
-    trains = device is not None and device.type == "cuda" and device.index is not None
-    number = device.index if trains else torch.cuda.current_device()
-    number = max((number, *cards), key=lambda each: _fullness(torch, peaks, each))
-    torch.cuda.synchronize(number)
-    counts, (free_bytes, total_bytes) = peaks.count(torch, number), torch.cuda.mem_get_info(number)
-    card = torch.cuda.get_device_properties(number)
-    return {
-        "index": number,
-        "name": card.name,
-        "uuid": str(getattr(card, "uuid", "") or "") or None,
-        "compute_capability": f"{card.major}.{card.minor}",
-        "total_bytes": total_bytes,
-        "free_bytes": free_bytes,
-        "peak_allocated_bytes": counts.get("allocated_bytes.all.peak", 0),
-        "peak_reserved_bytes": counts.get("reserved_bytes.all.peak", 0),
-        "reserved_bytes": counts.get("reserved_bytes.all.current", 0),
-        "refused_allocations": counts.get("num_ooms", 0),
-        "allocator_retries": counts.get("num_alloc_retries", 0),
-    }
-
-
-def _fullness(torch: Any, peaks: Any, number: int) -> float:
-    peak = peaks.count(torch, number).get("reserved_bytes.all.peak", 0)
-    total = torch.cuda.get_device_properties(number).total_memory
-    return float(peak / total)
-
-
-def cards_of(module: Any) -> set[int]:
-    devices = {each.device for each in module.parameters()}
-    replicas = {each for each in getattr(module, "device_ids", None) or () if isinstance(each, int)}
-    return replicas | {each.index for each in devices if each.type == "cuda" and each.index is not None}
-
-
 def held_bytes(torch: Any, optimizers: Any) -> dict[int, int]:
     """Return bytes by address that modules and `optimizers` hold; an averaged copy of the model is a module, too."""
     modules = objects_of(torch.nn.Module)

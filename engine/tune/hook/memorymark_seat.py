@@ -25,29 +25,13 @@ def goes_on(watched: Any) -> bool:
     return bool(turn.strip())
 
 
-def begin_timing(watched: Any, steps: int) -> None:
-    watched.first_timed, watched.timed_from, watched.thread_from = steps, time.monotonic(), time.thread_time()
-
-
-def computing_fraction(watched: Any) -> float | None:
-    """Return the share of the timed steps in which this thread, which trains, had a core; None without any.
-
-    Threads that spin while they wait for each other have a core, too, and compute nothing.
-    """
-    if not watched.timed_from or watched.device is None or watched.device.type != "cpu":
-        return None
-    if watched.torch.get_num_threads() > 1 and os.environ.get("OMP_WAIT_POLICY", "").lower() != "passive":
-        return None
-    return float((time.thread_time() - watched.thread_from) / (time.monotonic() - watched.timed_from))
-
-
 def _begin_block(watched: Any, steps: int) -> None:
     """Forget the block before: the first step of this one takes its time from now on, not from the end of that."""
     names = [name for _, name, *_ in watched.marks]
     del watched.marks[names.index("memory_read") + 1 :]
     watched.cpu.held = None  # its allocations are in the first record
     watched.is_ended, watched.settings["timed_steps"] = False, steps
-    begin_timing(watched, watched.least_steps())
+    watched.steps.begin_timing()
     for mark in watched.marks:
         if mark[1] == "step":
-            mark[0] = watched.timed_from
+            mark[0] = watched.steps.timed_from

@@ -17,6 +17,8 @@ FACTS = (
 """Facts in the order of the file, each a float of 8 bytes: counts, and times of `time.monotonic`; 0 for none."""
 NUMBER = {fact: number for number, fact in enumerate(FACTS)}
 SUFFIX = ".seen"
+SIGNAL = "signal"
+"""How a process ended that sent itself a signal."""
 NO_BATCH = "NoBatch"
 """The error type of a start that is ended because its loader gives no batch, pass after pass."""
 

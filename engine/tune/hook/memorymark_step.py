@@ -15,6 +15,7 @@ from operator import attrgetter
 from typing import Any
 
 import memorymark_watch
+from memorymark_optimizers import BY_HAND
 
 CALLS_WITHOUT_STEP = 100
 
@@ -27,15 +28,14 @@ def run(make_step: Any, batch_size: int, watched: Any) -> None:
     while True:
         step()
         calls += 1
-        if set(watched.steps) - watched.optimizers - {memorymark_watch.BY_HAND}:
+        if set(watched.steps.counts) - watched.steps.optimizers - {BY_HAND}:
             raise RuntimeError("an optimizer was made outside make_step: make it inside, each size begins anew")
-        if calls == CALLS_WITHOUT_STEP and not watched.steps:
+        if calls == CALLS_WITHOUT_STEP and not watched.steps.counts:
             raise RuntimeError(f"no optimizer of torch made a step in {calls} calls of what make_step returned")
 
 
 def live_as_fork(make_step: Any, batch_size: int, settings: Any, environment: Any, log: str) -> None:
     """Run `make_step` in a fork without its parent's exit handlers and terminal; never returns."""
-    status = 1
     try:
         _detach(log)
         os.environ.update(environment)
@@ -51,7 +51,7 @@ def live_as_fork(make_step: Any, batch_size: int, settings: Any, environment: An
         traceback.print_exc()
         sys.stderr.flush()
     finally:
-        os._exit(status)
+        os._exit(1)
 
 
 def _detach(log: str) -> None:

@@ -53,11 +53,11 @@ def watch() -> None:
             return  # `memorymark_step.py` arms when the function's module has been imported
         watched.arm(sys.modules.get("torch", torch))
         if way == "dataloader":
-            watched.change_loaders(batch().goes_to_loaders)
+            watched.loaders.change(batch().goes_to_loaders)
 
     if way == "steps":
         batch()  # `memorymark.steps` checks whether it is loaded
-    actions: dict[str, Any] = {"torch": arm, STATEFUL: lambda module: watched.see_loaders(module.StatefulDataLoader)}
+    actions: dict[str, Any] = {"torch": arm, STATEFUL: lambda module: watched.loaders.see(module.StatefulDataLoader)}
     if way != "function":
         actions["transformers.training_args"] = lambda module: batch().goes_to_arguments(watched, module)
     if watched.settings.get("emulated"):

@@ -19,17 +19,16 @@ from ...speed.comparison import Comparison, SpeedComparison, TimedBlock
 from ...speed.rounds import Candidates
 from ...speed.selection import SELECTION_ROUNDS
 from ...sweep import Sweep
-from ..data_end import DataEnd
-from ..emulated.starts import start_ranks
-from ..evidence import Ended, Evidence, WatchedStart
-from ..file_changes import WrittenFiles
-from ..next_start import seconds_of_a_start
-from ..reading import Reading
+from ..judge.batch_size import ONE_ROW, Unit
+from ..judge.evidence import Evidence, WatchedStart
+from ..judge.reading import Reading
+from ..sizes.next_start import DataEnd, seconds_of_a_start
 from ..spec import FUNCTION, FunctionSpec, TuneSpec
+from ..start.file_changes import WrittenFiles
 from ..start.held import HeldStarts, is_room
-from ..start.launch import Begin, OnTick, Started, Watching, start
+from ..start.launch import Begin, OnTick, Started, Watching, start, start_ranks
+from ..start.progress import Ended
 from ..start.warm_server_handle import is_warm
-from ..wanted_size import ONE_ROW, Unit
 from .timed_steps import BLOCK_SECONDS, LEAST_STEPS, TIMED_SECONDS, Timing, samples_of_a_step
 from .to_compare import MOST_SECONDS, block_seconds, method_of, sizes_to_compare
 

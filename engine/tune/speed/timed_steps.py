@@ -15,8 +15,8 @@ from statistics import fmean, median
 
 from ...results.result import Probe
 from ...results.stats import samples_per_second
-from ..reading import Reading, Step
-from ..wanted_size import Unit
+from ..judge.batch_size import Unit
+from ..judge.reading import Reading, Step
 
 LEAST_STEPS = 3
 """The fewest whose memory is read in a start, before any is timed."""
@@ -145,6 +145,6 @@ def _tokens_per_second(ranks: Sequence[Sequence[Step]]) -> float | None:
     for steps in ranks:
         timed = timed_pairs(steps)
         seconds = sum(b.ended_at - a.ended_at for a, b in timed)
-        tokens = sum(count for _, step in timed for _, _, count in step.forwards if count)
+        tokens = sum(each.tokens or 0 for _, step in timed for each in step.forwards)
         found += tokens / seconds if seconds > 0 else 0.0
     return found or None

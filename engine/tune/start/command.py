@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from ...machine.device_lock import inherited_locks
 from ...machine.watch import waiting_policy
-from ..file_changes import WrittenFiles
 from ..spec import FunctionSpec, TuneSpec
 from .config_file import config_copy
 from .environment import HOOK, HOOK_VARIABLE, environment_of, hook_settings
+from .file_changes import WrittenFiles
 from .launch import Begin, Place, Running, Watching
 from .protection import GUARDIAN, Protection, protection_of, recover
-from .seeds import with_seed
 
 UNPROTECTED = Protection()
 ENDING_SECONDS = 5.0
 """How long a killed process may take to be gone."""
+_SEED, _SEED_OPTION = re.compile(r"(\bseed[= ])(\d{1,9})\b"), re.compile(r"--?([\w-]+[-_])?seed")
 
 
 def begin_protected(
@@ -72,6 +74,19 @@ def begin_command(
             pass_fds=inherited_locks(),
         )
         return _Guarded(process, place, owned.pop_all())
+
+
+def with_seed(parts: Sequence[str], more: int) -> list[str]:
+    """Return a command with its seeds raised: a training that varies is given another one in each start.
+
+    >>> with_seed(["train.py", "--seed", "1", "data.seed=7", "--max", "5"], 2)
+    ['train.py', '--seed', '3', 'data.seed=9', '--max', '5']
+    """
+    raised = [_SEED.sub(lambda found: f"{found[1]}{int(found[2]) + more}", part) for part in parts]
+    for number, (option, value) in enumerate(pairwise(parts), 1):
+        if _SEED_OPTION.fullmatch(option) and value.isdecimal():
+            raised[number] = str(int(value) + more)
+    return raised
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from secrets import randbelow
 from zlib import crc32
 
 from ...errors import SpecError
-from ..config_copy import number_in, with_number
 from ..spec import FunctionSpec, TuneSpec
+from .config_text import number_in, with_number
 from .launch import Place
 
 MOST_BYTES = 4_000_000

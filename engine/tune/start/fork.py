@@ -19,9 +19,9 @@ from typing import Any
 from ...errors import CommandUntunable
 from ...machine.fork import ForkFailed, in_a_fork
 from ...machine.parent import die_with_parent, prefer_as_oom_victim
-from ..file_changes import Way
 from ..spec import FunctionSpec
 from .environment import HOOK, environment_of, hook_settings
+from .file_changes import Way
 from .guard import layers
 from .launch import Place, Watching
 from .protection import Protection, protection_of

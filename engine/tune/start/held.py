@@ -9,10 +9,10 @@ from typing import Generic, Self, TypeVar
 
 from ...machine.host import available_bytes
 from ...results.result import DeviceFacts
-from ..evidence import Ended
-from ..file_changes import Way, WrittenFiles
-from ..reading import Reading
+from ..judge.reading import Reading
+from .file_changes import Way, WrittenFiles
 from .launch import OnTick, Started, Watching
+from .progress import Ended
 
 Trained = TypeVar("Trained", bound=Hashable)
 

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,12 +20,11 @@ from ...search.stillness import MOST_SECONDS, STILL_SECONDS
 from ...text.masking import masked_text
 from ...text.noise import is_noise
 from ...text.printable import printable_lines
-from ..evidence import Ended
-from ..file_changes import FileChanges
 from ..hook.memorymark_seat import TURNS
-from ..reading import Reading
-from ..seen import News, is_another_about_to_train, last_seen
+from ..judge.reading import Reading
+from .file_changes import FileChanges
 from .kept_log import kept_log
+from .progress import Ended, News, is_another_about_to_train, last_seen
 
 LOOK_SECONDS = 0.05
 GRACE_SECONDS = 0.5  # a rank that fails brings down the others: its file shows which was the first
@@ -104,6 +103,32 @@ def start(
     return under_way.end()
 
 
+def start_ranks(
+    once: Callable[..., tuple[list[Reading], Ended]],
+    watching: Watching,
+    ranks: Sequence[EmulatedRank],
+    *,
+    seconds: float,
+) -> tuple[list[Reading], Ended]:
+    """Start the training as each of these ranks, or once as it is without any; a rank that fails to train ends it."""
+    if not ranks:
+        return once(watching, seconds=seconds)
+    readings: list[Reading] = []
+    wall_seconds, training = 0.0, 0
+    with scratch_folder() as folder:
+        for rank in ranks:
+            as_rank = replace(watching, timed_steps=0, emulated=replace(rank, folder=folder))
+            found, ended = once(as_rank, seconds=seconds - wall_seconds)
+            readings += found
+            wall_seconds += ended.wall_seconds
+            training = max(training, sum(each.is_done for each in found), ended.seen.training if ended.seen else 0)
+            if not any(each.is_done for each in found) or any(each.has_failed for each in found):
+                break
+    if ended.seen is not None:
+        ended = replace(ended, seen=replace(ended.seen, training=training))
+    return readings, replace(ended, wall_seconds=wall_seconds)
+
+
 class Started:
     """A start under way, in a folder of its own. Nothing of it is left behind `end`, or where `watch` raises."""
 
@@ -139,7 +164,7 @@ class Started:
 
     def is_waiting(self) -> bool:
         """Whether the start waits for its next turn: none of several ranks or of trainings side by side does."""
-        waiting = [each for each in readings_in(self.place.notes) if each.data["ended"] == "done"]
+        waiting = [each for each in readings_in(self.place.notes) if each.ended == "done"]
         is_alone = len(waiting) == 1 and waiting[0].processes == 1
         return self._pipe is not None and is_alone and not self.running.has_ended()
 

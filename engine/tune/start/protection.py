@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import CommandUntunable, SpecError
-from ..file_changes import CHANGES, Way
 from ..spec import FunctionSpec, TuneSpec
+from .file_changes import CHANGES, Way
 
 GUARDIAN = Path(__file__).resolve().parent / "guard" / "guardian.py"
 SECONDS_TO_TRY = 60.0

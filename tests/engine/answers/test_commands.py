@@ -12,11 +12,11 @@ from engine.answers import ImpossibleFiguresError
 from engine.errors import TimeIsUp
 from engine.kinds import answered
 from engine.tune import run
-from engine.tune.evidence import Ended
-from engine.tune.reading import Reading
+from engine.tune.judge.reading import Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.speed import seats
 from engine.tune.start.launch import Watching
+from engine.tune.start.progress import Ended
 from tests.engine.answers.answers import differing
 from tests.engine.quiet_machine import leave_the_machine_alone
 from tests.engine.tune.test_evidence import marks_of, reading, steps

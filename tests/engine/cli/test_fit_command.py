@@ -13,7 +13,7 @@ from engine.estimate.gpus import gpus
 from engine.estimate.mig import MigSlice, slices, smallest_slice
 from engine.results.result import DeviceFacts
 from engine.text.units import GIB
-from engine.tune.training import Training
+from engine.tune.result import Training
 from tests.engine.cli.test_estimate_command import traces  # noqa: F401  (a fixture)
 from tests.factories import make_result
 

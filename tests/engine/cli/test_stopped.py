@@ -20,9 +20,9 @@ from engine.results.result import DeviceFacts, RunResult
 from engine.runner import measure
 from engine.spec import RunSpec
 from engine.text.units import GIB
+from engine.tune.result import TuneResult
 from engine.tune.run import tune
 from engine.tune.spec import TuneSpec
-from engine.tune.training import TuneResult
 from tests.engine.catalog.hostile_configs import LLAMA
 from tests.engine.fake_worker import FakeWorker
 from tests.factories import make_result, make_result_that_does_not_fit

@@ -11,11 +11,11 @@ from engine.time_left.starts import (
     start_under_way,
     starts_left,
 )
-from engine.tune.evidence import Ended
-from engine.tune.parts import describe_parts
-from engine.tune.reading import Reading
+from engine.tune.judge.reading import Reading
+from engine.tune.result import Throughput, describe_loader
 from engine.tune.spec import FUNCTION, FunctionSpec, TuneSpec, function_command
-from engine.tune.training import Throughput, describe_loader
+from engine.tune.start.progress import Ended
+from engine.tune.start_times import describe_parts
 
 MOST_PAIRS = 12
 

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from engine.errors import TimeIsUp
-from engine.tune.evidence import Ended
 from engine.tune.faster import starts
 from engine.tune.faster.result import OwnRaceResult
 from engine.tune.faster.run import make_faster
 from engine.tune.faster.spec import OWN, OwnRaceSpec
-from engine.tune.reading import Reading
+from engine.tune.judge.reading import Reading
 from engine.tune.start.launch import Watching
+from engine.tune.start.progress import Ended
 from tests.engine.quiet_machine import QuietMachine
 from tests.engine.tune.test_evidence import marks_of, reading, steps
 

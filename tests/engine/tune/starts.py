@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from engine.tune import run
-from engine.tune.evidence import Ended
-from engine.tune.reading import Reading
+from engine.tune.judge.reading import Reading
+from engine.tune.result import TuneResult
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
 from engine.tune.start.launch import Watching, start
-from engine.tune.training import TuneResult
+from engine.tune.start.progress import Ended
 
 SCRIPTS = Path(__file__).parent / "scripts"
 COMMAND = ("python", "train.py", "{batch_size}")

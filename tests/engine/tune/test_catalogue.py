@@ -18,11 +18,11 @@ from engine.spec import RunSpec
 from engine.text.units import GIB
 from engine.tune import run
 from engine.tune.catalogue.spec import check_devices, on_seen_device, ranked_spec, request_in, requested_spec
-from engine.tune.emulated.starts import start_ranks
-from engine.tune.evidence import Ended, WatchedStart
+from engine.tune.judge.evidence import WatchedStart
 from engine.tune.spec import TEMPLATE, TuneSpec, read_tuned_spec
 from engine.tune.start.command import begin_command
-from engine.tune.start.launch import Watching, start
+from engine.tune.start.launch import Watching, start, start_ranks
+from engine.tune.start.progress import Ended
 from tests.engine.tune.test_evidence import reading, steps
 
 WATCHING = Watching(5, timed_steps=3)

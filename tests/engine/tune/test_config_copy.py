@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from engine.errors import SpecError
-from engine.tune.config_copy import number_in, with_number
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
 from engine.tune.start.config_file import config_copy, number_in_config
+from engine.tune.start.config_text import number_in, with_number
 from engine.tune.start.launch import Place, Watching
 
 YAML = """\

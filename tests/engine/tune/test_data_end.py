@@ -10,14 +10,13 @@ import pytest
 from engine.errors import CommandUntunable
 from engine.results.result import Outcome, Reason
 from engine.search.stillness import Watched
-from engine.tune.data_end import DataEnd
-from engine.tune.evidence import Ended
-from engine.tune.next_start import seconds_of_a_start
-from engine.tune.pass_end import steps_of_a_pass
-from engine.tune.reading import Reading
+from engine.tune.judge.reading import Reading
+from engine.tune.judge.whole_run import Unseen
 from engine.tune.run import tune
+from engine.tune.sizes.next_start import DataEnd, seconds_of_a_start
+from engine.tune.sizes.whole_pass import steps_of_a_pass
 from engine.tune.spec import TuneSpec
-from engine.tune.whole_run import Unseen
+from engine.tune.start.progress import Ended
 from tests.engine.answers.answers import keeps_its_boundary
 from tests.engine.tune.starts import Noted, tuned
 from tests.engine.tune.test_evidence import judged, marks_of, reading, steps

@@ -9,7 +9,7 @@ from engine.machine.device_lock import held, lock_path
 from engine.text.units import GIB
 from engine.tune import devices
 from engine.tune.devices import devices_held, devices_seen
-from engine.tune.reading import Reading
+from engine.tune.judge.reading import Reading
 from engine.tune.spec import TuneSpec
 
 COMMAND = ("python", "train.py", "{batch_size}")

@@ -18,12 +18,13 @@ from engine.search.boundary import boundary_cut_short
 from engine.search.differing_starts import STARTS_WHERE_THEY_DIFFER, do_starts_differ, next_where_starts_differ
 from engine.search.stillness import Watched
 from engine.search.unguided import Found
-from engine.tune.evidence import Ended, Evidence
-from engine.tune.next_size import Start
-from engine.tune.next_start import SearchSoFar, next_start
-from engine.tune.reading import Reading
+from engine.tune.judge.differences import check_memory_rises, refused_in_evaluation, refused_late
+from engine.tune.judge.evidence import Evidence
+from engine.tune.judge.reading import Reading
+from engine.tune.sizes.next_size import Start
+from engine.tune.sizes.next_start import SearchSoFar, next_start
 from engine.tune.start.launch import Watching
-from engine.tune.varied import check_memory_rises, refused_in_evaluation, refused_late
+from engine.tune.start.progress import Ended
 from tests.engine.answers.answers import differing
 from tests.engine.tune.starts import COMMAND, SCRIPTS, Noted, document_of, started, tuned
 from tests.engine.tune.test_evidence import CARD, judged, marks_of, reading, said_of, steps

@@ -18,12 +18,11 @@ from engine.results.figure_kinds import ASSUMED, EMULATED
 from engine.results.not_compared import NotCompared
 from engine.text.units import MIB
 from engine.tune import run
-from engine.tune.evidence import Ended
-from engine.tune.reading import Reading
-from engine.tune.seen import LastSeen
+from engine.tune.judge.reading import Reading
+from engine.tune.result import TuneResult
 from engine.tune.spec import TuneSpec
 from engine.tune.start.launch import Watching
-from engine.tune.training import TuneResult
+from engine.tune.start.progress import Ended, LastSeen
 from tests.engine.answers.answers import differing
 from tests.engine.tune.test_evidence import reading, steps
 

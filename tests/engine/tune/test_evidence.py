@@ -5,10 +5,10 @@ import pytest
 from engine.errors import CommandUntunable
 from engine.results.result import Outcome
 from engine.text.own_words import SAID
-from engine.tune.evidence import Ended, Evidence, WatchedStart
-from engine.tune.reading import BY_LOADER, Reading
-from engine.tune.seen import KEPT_OUT, LastSeen
-from engine.tune.whole_run import describe_peak
+from engine.tune.judge.evidence import Evidence, WatchedStart
+from engine.tune.judge.reading import BY_LOADER, Reading
+from engine.tune.judge.whole_run import describe_peak
+from engine.tune.start.progress import KEPT_OUT, Ended, LastSeen
 from tests.engine.tune.test_replay import counted, memory_of
 
 MEMORY_STEPS, TIMED_STEPS = 5, 4

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.tune.reading import Reading
+from engine.tune.judge.reading import Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
 from engine.tune.start.launch import Watching, start
@@ -74,7 +74,7 @@ def test_a_module_that_was_compiled_in_place_is_seen_and_set_from_outside() -> N
     today = started("compiled.py", "--in-place", "--batch-size")
     other = noted("compiled.py", "--in-place", "--batch-size", wanted=("bf16",))
     assert [(each["name"], each["is_compiled"]) for each in today.data["faster"]["models"]] == [("Net", True)]
-    assert [shape for step in today.steps()[:5] for _, shape, _ in step.forwards] == [(16,)] * 5
+    assert [each.shape for step in today.steps()[:5] for each in step.forwards] == [(16,)] * 5
     assert other["applied"] == ["bf16"]
     assert other["losses"] != today.data["faster"]["losses"]
 

@@ -1,16 +1,15 @@
 """What `tune --faster` notes of models, losses and outputs, and what it changes of them, in the process that trains."""
 
-import weakref
 from collections import OrderedDict
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-import memorymark_faster
+import memorymark_models
 import pytest
 import torch
 from memorymark_faster import Faster
-from memorymark_outputs import Outputs
+from memorymark_tensors import Outputs
 from torch import nn
 
 from engine.measurement.torchvision_schemas import import_torchvision
@@ -18,19 +17,14 @@ from engine.measurement.torchvision_schemas import import_torchvision
 
 def faster(*wanted: str) -> Any:
     """One start's record, with nothing of torch replaced."""
-    made = Faster.__new__(Faster)
-    made.torch, made.wanted, made.is_trial = torch, dict.fromkeys(wanted, True), True
-    made.watched, made.applied = SimpleNamespace(optimizers=set(), steps={}, has_begun=lambda: True), set()
-    made.losses, made.loaders, made.models, made.met = {}, {}, [], []
-    made.roots, made.singles, made.outputs = weakref.WeakKeyDictionary(), weakref.WeakSet(), Outputs(torch)
-    made.mask_seed = None
-    made.updates, made.draws_random, made.fused, made.foreach = 0, False, (), ()
-    return made
+    settings = {"faster": {"set": dict.fromkeys(wanted, True), "is_trial": True}}
+    steps = SimpleNamespace(optimizers=set(), counts={})
+    return Faster(SimpleNamespace(settings=settings, steps=steps, has_begun=lambda: True), torch)
 
 
 def run(made: Any, module: nn.Module, *inputs: Any, **options: Any) -> Any:
     """Run an outermost module, and return what was noted of it."""
-    made.around(module, module, inputs, options)
+    made.models.around(module, module, inputs, options)
     return made.seen()["models"][-1]
 
 
@@ -52,7 +46,7 @@ def test_a_module_that_is_called_has_its_class_and_its_name_in_another() -> None
 
 def test_a_torch_that_asks_for_autocast_without_the_device_is_asked_so() -> None:
     older: Any = SimpleNamespace(is_autocast_enabled=lambda: True, is_autocast_cpu_enabled=lambda: False)
-    assert [memorymark_faster._is_autocast(older, kind) for kind in ("cuda", "cpu")] == [True, False]
+    assert [memorymark_models._is_autocast(older, kind) for kind in ("cuda", "cpu")] == [True, False]
 
 
 class LossOnMac:
@@ -70,7 +64,7 @@ class LossOnMac:
 
 def test_a_loss_is_noted_where_the_gpu_has_no_64_bits() -> None:
     made = faster()
-    made.note_loss(LossOnMac())
+    made.losses.note(LossOnMac())
     assert made.seen()["losses"] == [2.0]
 
 
@@ -115,9 +109,9 @@ def test_each_config_that_asks_for_a_cache_is_named_by_the_module_that_has_it() 
 
 def test_a_module_that_was_moved_after_its_first_pass_is_noted_where_it_trains() -> None:
     made, module = faster(), nn.Linear(4, 1)
-    made.meet(module, "cpu", [torch.ones(2, 4)])
-    made.meet(module, "cuda", [torch.ones(2, 4)])
-    assert [each["device"] for each in made.models] == ["cuda"]
+    made.models.meet(module, "cpu", [torch.ones(2, 4)])
+    made.models.meet(module, "cuda", [torch.ones(2, 4)])
+    assert [each["device"] for each in made.models.noted] == ["cuda"]
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
@@ -227,7 +221,7 @@ def test_what_fabric_wraps_keeps_its_own_forward_when_the_wrapper_is_compiled(mo
     module = nn.Linear(4, 1)
     wrapped = wrappers._FabricModule(module, SimpleNamespace(), original_module=module)
     made = faster("compile")
-    made.is_trial = False
-    made.change(wrapped, [], [])
+    made.settings["is_trial"] = False
+    made.models.change(wrapped, [], [])
     assert ("forward" in vars(wrapped), "forward" in vars(module)) == (True, False)
     assert made.seen()["framework"] == "fabric"

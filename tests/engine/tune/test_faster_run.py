@@ -12,13 +12,13 @@ from engine.race.field import NOTHING_TIMED
 from engine.race.numbers import Sameness
 from engine.race.text import cells, lines_to_paste, pays_after
 from engine.results.speed_rounds import SpeedClaim
-from engine.tune.evidence import Ended
 from engine.tune.faster import run, starts
 from engine.tune.faster.run import make_faster
 from engine.tune.faster.spec import OwnRaceSpec
 from engine.tune.faster.starts import Starts
-from engine.tune.reading import Reading
+from engine.tune.judge.reading import Reading
 from engine.tune.start.launch import Watching
+from engine.tune.start.progress import Ended
 from tests.engine.tune.made_up_script import LOSSES, MODEL, Busy, MadeUp, raced
 from tests.engine.tune.test_evidence import reading
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.tune.file_changes import FileChanges
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
+from engine.tune.start.file_changes import FileChanges
 from engine.tune.start.guard.layers import is_below
 from engine.tune.start.guard.saved import MOST_COPIED_BYTES, PREFIX, recover
 from engine.tune.start.launch import Place, Watching

@@ -13,8 +13,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from engine.errors import CommandUntunable
-from engine.tune.evidence import Evidence
-from engine.tune.replay import cpu_memory
+from engine.tune.judge.evidence import Evidence
+from engine.tune.judge.memory import cpu_memory
 from engine.tune.start.launch import Watching
 from tests.engine.tune.starts import SCRIPTS, started
 from tests.engine.tune.test_evidence import judged

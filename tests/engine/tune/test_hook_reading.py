@@ -9,12 +9,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import memorymark_watch
+import memorymark_cards
+import memorymark_read
 import pytest
 import torch
 from memorymark_optimizers import Stepped
-from memorymark_processes import last_step
-from memorymark_watch import Watch
+from memorymark_watch import Stage, Watch
 
 from engine.tune.hook.memorymark_read import held_bytes, idle_optimizers, inputs_of, shapes_of, shortened
 from engine.tune.start.environment import HOOK
@@ -55,14 +55,15 @@ def test_an_optimizer_with_a_number_in_its_state_is_read() -> None:
 
 def test_a_checkpoint_on_the_thread_of_a_backward_pass_is_not_where_the_training_is(tmp_path: Path) -> None:
     made, block = watch(tmp_path), torch.nn.Linear(8, 8)
-    made.torch, made.device, made.thread = torch, torch.device("cpu"), 7
-    hooked = block.weight.register_hook(lambda _: made.before_forward(block))
+    made.torch, made.device, made.stage = torch, torch.device("cpu"), Stage.READING_MEMORY
+    made.forwards.thread = 7
+    hooked = block.weight.register_hook(lambda _: made.forwards.begin(block))
     block(torch.ones(2, 8)).sum().backward()
-    assert made.thread == 7
+    assert made.forwards.thread == 7
     hooked.remove()
-    made.depth = 0
-    made.before_forward(block)
-    assert made.thread == threading.get_ident()
+    made.forwards.depth = 0
+    made.forwards.begin(block)
+    assert made.forwards.thread == threading.get_ident()
 
 
 def test_an_optimizer_that_made_no_step_is_told_from_those_that_did_and_those_that_were_freed() -> None:
@@ -108,9 +109,9 @@ def watch(folder: Path) -> Any:
 
 def test_a_late_rank_ends_all_after_its_next_step(tmp_path: Path) -> None:
     late, other = watch(tmp_path), watch(tmp_path)
-    assert last_step(late, 10, is_late=False) == sys.maxsize
-    assert last_step(late, 10, is_late=True) == 11
-    assert last_step(other, 9, is_late=False) == last_step(other, 12, is_late=True) == 11
+    assert late.steps.last(10, is_late=False) == sys.maxsize
+    assert late.steps.last(10, is_late=True) == 11
+    assert other.steps.last(9, is_late=False) == other.steps.last(12, is_late=True) == 11
 
 
 @pytest.mark.parametrize("watched", ["cpu", "cuda:0"])
@@ -120,17 +121,17 @@ def test_a_model_that_ran_on_the_cpu_first_has_its_card_noted_once_it_was_moved(
     made, module = watch(tmp_path), torch.nn.Linear(8, 8)
     made.torch, made.settings = torch, {"limit_bytes": None}
     made.device = torch.device(watched)  # of the model, or of another one that trains already
-    made.meet(module)
-    monkeypatch.setattr(memorymark_watch.read, "cards_of", lambda _: {1})
+    made.cards.meet(module)
+    monkeypatch.setattr(memorymark_cards, "cards_of", lambda _: {1})
     made.device = torch.device("cuda:1")
-    made.meet(module)
-    assert made.cards == {1}
+    made.cards.meet(module)
+    assert made.cards.numbers == {1}
 
 
 @pytest.mark.parametrize("has_schedule", [False, True])
 def test_an_optimizer_that_is_made_anew_in_each_epoch_goes_on_counting(tmp_path: Path, *, has_schedule: bool) -> None:
     made, module = watch(tmp_path), torch.nn.Linear(8, 8)
-    made.torch, made.device = torch, torch.device("cpu")
+    made.torch, made.device, made.stage = torch, torch.device("cpu"), Stage.READING_MEMORY
     made.settings |= {"memory_steps": 100, "timed_steps": 100, "timed_seconds": 1e9}
 
     kept = []
@@ -139,11 +140,11 @@ def test_an_optimizer_that_is_made_anew_in_each_epoch_goes_on_counting(tmp_path:
         optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
         kept.append(torch.optim.lr_scheduler.StepLR(optimizer, 1) if has_schedule else None)
         for _ in range(3):
-            made.after_step(made.stepped.number(optimizer))
+            made.steps.end(optimizer)
 
     for _ in range(4):
         train()
-    assert list(made.steps.values()) == [12]
+    assert list(made.steps.counts.values()) == [12]
     assert len(kept) == 4
 
 
@@ -175,12 +176,12 @@ def test_optimizers_are_not_looked_through_in_the_steps_that_are_timed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = watch(tmp_path)
-    made.torch, made.device, made.memory = torch, torch.device("cpu"), {}
+    made.torch, made.device, made.stage = torch, torch.device("cpu"), Stage.TIMING
     made.settings |= {"memory_steps": 5, "timed_steps": 100, "timed_seconds": 1e9}
-    made.optimizers, made.steps = {1, 2}, {1: 6}  # one of two was replaced before it made a step
-    monkeypatch.setattr(memorymark_watch.read, "idle_optimizers", lambda *_: pytest.fail("it was looked for"))
-    made.after_step(1)
-    assert made.steps == {1: 7}
+    made.steps.optimizers, made.steps.counts = {1, 2}, {1: 6}  # one of two was replaced before it made a step
+    monkeypatch.setattr(memorymark_read, "idle_optimizers", lambda *_: pytest.fail("it was looked for"))
+    made.steps._end(1)
+    assert made.steps.counts == {1: 7}
 
 
 @dataclass(slots=True)

@@ -15,11 +15,11 @@ from engine.errors import CommandUntunable, WorkloadFailed
 from engine.results.result import Outcome, Purpose
 from engine.search.unguided import Found
 from engine.tune import run
-from engine.tune.evidence import Ended
-from engine.tune.next_size import Start, next_size
-from engine.tune.next_start import MOST_STARTS
-from engine.tune.reading import Reading
+from engine.tune.judge.reading import Reading
+from engine.tune.sizes.next_size import Start, next_size
+from engine.tune.sizes.next_start import MOST_STARTS
 from engine.tune.spec import TuneSpec
+from engine.tune.start.progress import Ended
 from tests.engine.answers.answers import keeps_its_boundary
 from tests.engine.synthetic_devices import KINDS, Device, make_device
 from tests.engine.tune.test_evidence import marks_of, reading, steps

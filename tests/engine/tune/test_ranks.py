@@ -9,12 +9,12 @@ import pytest
 
 from engine.errors import CommandUntunable
 from engine.results.result import Outcome
-from engine.tune.emulated.starts import start_ranks
-from engine.tune.evidence import Ended, Evidence, WatchedStart
-from engine.tune.reading import Reading
+from engine.tune.judge.evidence import Evidence, WatchedStart
+from engine.tune.judge.reading import Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
-from engine.tune.start.launch import Watching, start
+from engine.tune.start.launch import Watching, start, start_ranks
+from engine.tune.start.progress import Ended
 
 pytestmark = pytest.mark.slow
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.tune import replay
-from engine.tune.replay import Memory, cpu_memory
+from engine.tune.judge import memory as replay
+from engine.tune.judge.memory import Memory, cpu_memory
 
 
 def counted(events: list[list[int]], begun: int = 100) -> list[list[int]]:

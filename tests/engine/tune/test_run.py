@@ -10,9 +10,9 @@ import pytest
 from engine.errors import WorkloadFailed
 from engine.results.not_compared import NotCompared
 from engine.tune import run
-from engine.tune.evidence import Ended
-from engine.tune.reading import Reading
+from engine.tune.judge.reading import Reading
 from engine.tune.spec import TuneSpec
+from engine.tune.start.progress import Ended
 from tests.engine.answers.answers import keeps_its_boundary
 from tests.engine.tune.starts import document_of
 from tests.engine.tune.test_evidence import marks_of, reading, steps

@@ -14,16 +14,21 @@ from engine.execution import Execution
 from engine.machine.scratch import PREFIX
 from engine.report.script_output import NO_INPUT, NO_MOVE, NO_TRACKER, OTHER_TORCHVISION
 from engine.results.result import Outcome, Probe, Reason
-from engine.tune import run, seen
-from engine.tune.evidence import Ended
-from engine.tune.failure import describe_failure
-from engine.tune.file_changes import FileChanges, Way
+from engine.tune import run
 from engine.tune.hook import memorymark_seen
-from engine.tune.script_error import is_same_error, sizes_named
-from engine.tune.seen import (
+from engine.tune.result import TuneResult
+from engine.tune.sizes.learned_sizes import is_same_error, sizes_named
+from engine.tune.spec import TuneSpec
+from engine.tune.start import progress as seen
+from engine.tune.start.command import begin_command
+from engine.tune.start.failure import describe_failure
+from engine.tune.start.file_changes import FileChanges, Way
+from engine.tune.start.launch import Watching, start
+from engine.tune.start.progress import (
     AGAIN_SECONDS,
     LEAST_SECONDS,
     UNSEEN_SECONDS,
+    Ended,
     LastSeen,
     Seen,
     describe,
@@ -33,10 +38,6 @@ from engine.tune.seen import (
     read_seen,
     trained_side_by_side,
 )
-from engine.tune.spec import TuneSpec
-from engine.tune.start.command import begin_command
-from engine.tune.start.launch import Watching, start
-from engine.tune.training import TuneResult
 from tests.engine.tune.starts import COMMAND, Noted, tuned
 from tests.engine.tune.test_evidence import reading, steps
 

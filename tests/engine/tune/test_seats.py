@@ -11,18 +11,19 @@ from typing import Any
 import pytest
 
 from engine.results.result import Purpose
-from engine.tune.evidence import Ended, WatchedStart
 from engine.tune.faster.run import make_faster
 from engine.tune.faster.spec import OWN, OwnRaceSpec
-from engine.tune.file_changes import WrittenFiles
-from engine.tune.reading import Reading
+from engine.tune.judge.batch_size import ONE_ROW
+from engine.tune.judge.evidence import WatchedStart
+from engine.tune.judge.reading import Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.speed import seats as seats_module
 from engine.tune.speed.seats import Seats
 from engine.tune.speed.timed_steps import computing_fraction, timed_pairs
 from engine.tune.start.command import begin_command
+from engine.tune.start.file_changes import WrittenFiles
 from engine.tune.start.launch import Started, Watching
-from engine.tune.wanted_size import ONE_ROW
+from engine.tune.start.progress import Ended
 from tests.engine.answers.answers import differing
 from tests.engine.tune.test_evidence import reading, steps
 

@@ -7,11 +7,11 @@ import pytest
 
 from engine.cli.main import main
 from engine.errors import DeviceUnavailable, SpecError
-from engine.tune.evidence import Ended
-from engine.tune.failure import describe_failure
 from engine.tune.spec import TuneSpec, function_command
 from engine.tune.start.environment import visible_devices
+from engine.tune.start.failure import describe_failure
 from engine.tune.start.launch import LAST_BYTES, last_lines
+from engine.tune.start.progress import Ended
 from engine.tune.start.several_hosts import SeveralHosts, check_one_host, several_hosts
 
 COMMAND = ("python", "train.py", "--batch-size", "{batch_size}", "--output", "{out}")

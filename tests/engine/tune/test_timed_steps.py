@@ -7,7 +7,7 @@ import pytest
 from engine.results.not_compared import NotCompared
 from engine.results.result import DeviceFacts, Outcome, Probe
 from engine.speed.rounds import Candidates
-from engine.tune.evidence import Evidence
+from engine.tune.judge.evidence import Evidence
 from engine.tune.spec import TuneSpec
 from engine.tune.speed.timed_steps import Loader, settled_steps
 from engine.tune.speed.to_compare import MOST_BETWEEN, others_to_compare, size_to_start, sizes_to_compare

@@ -9,11 +9,11 @@ import pytest
 from engine.errors import CommandUntunable
 from engine.results.result import Outcome
 from engine.tune import run
-from engine.tune.evidence import Ended
-from engine.tune.reading import BUDGET, TOTAL, Reading
+from engine.tune.judge.batch_size import NO_ROWS, Unit
+from engine.tune.judge.reading import BUDGET, TOTAL, Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.start.launch import Watching
-from engine.tune.wanted_size import NO_ROWS, Unit
+from engine.tune.start.progress import Ended
 from tests.engine.answers.answers import keeps_its_boundary
 from tests.engine.tune.starts import document_of
 from tests.engine.tune.test_evidence import CARD, MEMORY_STEPS, TIMED_STEPS, judged, reading

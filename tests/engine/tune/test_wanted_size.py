@@ -13,12 +13,11 @@ from engine.describe.boundary import certificate
 from engine.errors import CommandUntunable, SpecError
 from engine.results.result import Outcome, Reason
 from engine.search.allowed_sizes import AllowedSizes, Rule
-from engine.tune.data_end import DataEnd
-from engine.tune.evidence import Ended
-from engine.tune.reading import Reading
-from engine.tune.seen import LastSeen
+from engine.tune.judge.reading import Reading
+from engine.tune.result import TuneResult
+from engine.tune.sizes.next_start import DataEnd
 from engine.tune.spec import TuneSpec
-from engine.tune.training import TuneResult
+from engine.tune.start.progress import Ended, LastSeen
 from tests.engine.answers.answers import differing, keeps_its_boundary
 from tests.engine.tune.starts import COMMAND, Noted, document_of, tuned
 from tests.engine.tune.test_evidence import CARD, MEMORY_STEPS, TIMED_STEPS, judged, marks_of, reading, steps, why_not

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import torch
 from memorymark_batch import goes_to_loaders
+from memorymark_cards import Cards
 from memorymark_compiled import is_compiled
 from memorymark_epoch import Epoch
-from memorymark_peaks import Peaks
-from memorymark_raised import Raised
-from memorymark_watch import Watch
+from memorymark_forwards import Raised
+from memorymark_watch import Stage, Watch
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader
 def watch(tmp_path: Path) -> Any:
     """A watch of a training whose steps are timed."""
     made: Any = Watch({"folder": str(tmp_path), "limit_bytes": None})
-    made.torch, made.device, made.memory = torch, torch.device("cpu"), {}
+    made.torch, made.device, made.stage = torch, torch.device("cpu"), Stage.TIMING
     made.mark("armed")
     return made
 
@@ -30,20 +30,20 @@ def watch(tmp_path: Path) -> Any:
 def call(watch: Any, module: nn.Module) -> list[str]:
     """Call a module, and return what was marked of it."""
     before = len(watch.marks)
-    watch.before_forward(module)
-    watch.after_forward(module, (torch.ones(2, 4),), {}, torch.ones(2, 4, requires_grad=True))
+    watch.forwards.begin(module)
+    watch.forwards.end(module, (torch.ones(2, 4),), {}, torch.ones(2, 4, requires_grad=True))
     return [mark[1] for mark in watch.marks[before:]]
 
 
 def test_a_frozen_model_that_the_first_steps_ran_is_no_evaluation_in_a_later_one(watch: Any) -> None:
     model, reward, average = nn.Linear(4, 1), nn.Linear(4, 1).eval(), nn.Linear(4, 1).eval()
-    watch.memory = None
+    watch.stage = Stage.READING_MEMORY
     call(watch, model)
     call(watch, average)  # once, as where a script evaluates before its first step
     for step in (1, 2):
-        watch.steps = {7: step}
+        watch.steps.counts = {7: step}
         call(watch, reward)
-    watch.memory = {}
+    watch.stage = Stage.TIMING
     assert "evaluated" not in call(watch, reward)
     assert "evaluated" in call(watch, average)
     watch.mark("step", 1)
@@ -65,9 +65,8 @@ def draw(watch: Any, loader: Loader) -> None:
 @pytest.fixture
 def whole_run(watch: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A watch over a whole run that has trained one batch."""
-    monkeypatch.setattr(torch, "save", torch.save)  # it is taken back
-    watch.memory, watch.settings = None, watch.settings | {"rows_folder": None, "memory_steps": 5}
-    watch.epoch = Epoch(watch, torch, SimpleNamespace(_reset=None))
+    watch.stage, watch.settings = Stage.READING_MEMORY, watch.settings | {"rows_folder": None, "memory_steps": 5}
+    watch.epoch = Epoch(watch, torch)
     monkeypatch.setattr(watch.epoch, "know", lambda *_: None)
     monkeypatch.setattr(watch.epoch, "largest_batch", lambda _iterator, _now, batch: batch)
     return watch
@@ -121,9 +120,9 @@ def test_an_evaluation_of_one_batch_between_two_of_the_training_counts(whole_run
 
 
 def test_a_loader_that_draws_on_a_thread_of_its_own_hides_no_forward_pass(watch: Any) -> None:
-    watch.loading = [threading.get_ident() + 1]
+    watch.loaders.drawing = [threading.get_ident() + 1]
     assert "forward" in call(watch, nn.Linear(4, 1))
-    watch.loading = [threading.get_ident()]
+    watch.loaders.drawing = [threading.get_ident()]
     assert call(watch, nn.Linear(4, 1)) == []
 
 
@@ -135,7 +134,7 @@ def test_each_failure_that_python_code_is_given_counts_also_one_made_in_c(watch:
     scripted = type("ScriptFunction", (), {"__call__": lambda _: go_back()})
     made_up = SimpleNamespace(OutOfMemoryError=kind, autograd=SimpleNamespace(backward=go_back))
     made_up._C = SimpleNamespace(ScriptFunction=scripted)
-    watch.raised = raised = Raised(made_up)
+    watch.forwards.raised = raised = Raised(made_up)
     assert raised.count == 0
     set_string = ctypes.pythonapi.PyErr_SetString
     set_string.argtypes, set_string.restype = [ctypes.py_object, ctypes.c_char_p], None
@@ -145,19 +144,19 @@ def test_each_failure_that_python_code_is_given_counts_also_one_made_in_c(watch:
     for fails in (made_up.autograd.backward, scripted()):
         with pytest.raises(RuntimeError, match="scripted"):
             fails()
-    watch.before_forward(model := nn.Linear(4, 1))
-    watch.after_forward(model, (torch.ones(2, 4),), None)
+    watch.forwards.begin(model := nn.Linear(4, 1))
+    watch.forwards.end(model, (torch.ones(2, 4),), None)
     assert raised.count == 4
     assert Raised(SimpleNamespace(cuda=SimpleNamespace())).count is None
 
 
 def test_a_checkpoint_that_ends_its_modules_early_on_the_way_back_fails_nothing(watch: Any) -> None:
-    watch.raised, block = SimpleNamespace(failed=lambda: pytest.fail("it counts")), nn.Linear(4, 1)
+    watch.forwards.raised, block = SimpleNamespace(failed=lambda: pytest.fail("it counts")), nn.Linear(4, 1)
     output = block(torch.ones(2, 4))
 
     def again(_: Any) -> None:
-        watch.before_forward(block)
-        watch.after_forward(block, (torch.ones(2, 4),), None)
+        watch.forwards.begin(block)
+        watch.forwards.end(block, (torch.ones(2, 4),), None)
 
     output.register_hook(again)
     output.sum().backward()
@@ -188,7 +187,7 @@ def test_a_loader_of_a_library_is_given_what_is_tried_whenever_it_is_imported(
     for kind in (DataLoader, OwnLoader):
         monkeypatch.setattr(kind, "__init__", kind.__init__)  # it is taken back
     watch.settings |= {"batch_size": 24}
-    order = [lambda: watch.see_loaders(OwnLoader), lambda: watch.change_loaders(goes_to_loaders)]
+    order = [lambda: watch.loaders.see(OwnLoader), lambda: watch.loaders.change(goes_to_loaders)]
     for step in order if is_early else reversed(order):
         step()
     assert OwnLoader([1, 2], batch_size=8).made_with == (24, 0)
@@ -217,16 +216,16 @@ class Card:
 
 
 def test_each_step_has_its_own_peak_without_what_ran_between_and_the_whole_has_the_most() -> None:
-    card, peaks = Card(), Peaks()
-    torch: Any = SimpleNamespace(cuda=card)
-    found = []
+    card, found = Card(), []
+    cards = Cards(SimpleNamespace(torch=SimpleNamespace(cuda=card)))
+    cards.numbers = {0}
     for taken in (1_000, 3_000, 700):
-        peaks.begin_step(torch, {0})
+        cards.begin_step()
         card.allocate(taken)
         card.allocate(-taken)
-        found.append(peaks.end_step(torch, {0}, 7))
+        found.append(cards.end_step(7))
         card.allocate(9_000)  # an evaluation
         card.allocate(-9_000)
     assert found == [(1_000, 1_024), (3_000, 3_072), (700, 1_024)]
-    assert peaks.count(torch, 0)["allocated_bytes.all.peak"] == 9_216
-    assert peaks.count(torch, 0)["reserved_bytes.all.peak"] == 2 * 9_216
+    assert cards.count(0)["allocated_bytes.all.peak"] == 9_216
+    assert cards.count(0)["reserved_bytes.all.peak"] == 2 * 9_216

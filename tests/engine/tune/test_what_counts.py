@@ -8,8 +8,8 @@ import pytest
 
 from engine.errors import CommandUntunable
 from engine.results.result import Outcome
-from engine.tune.evidence import Evidence
-from engine.tune.reading import Reading
+from engine.tune.judge.evidence import Evidence
+from engine.tune.judge.reading import Reading
 from engine.tune.start.launch import Watching
 from tests.engine.tune.starts import SCRIPTS, started
 from tests.engine.tune.test_evidence import judged
@@ -52,7 +52,7 @@ def test_an_averaged_copy_of_the_model_counts_with_its_very_bytes() -> None:
 
 def test_a_module_that_the_data_set_calls_for_each_row_is_not_the_model() -> None:
     found = [started(SCRIPTS / "transforms.py", size, WATCHING)[0][0] for size in (16, 48)]
-    shapes = {tuple(shape) for reading in found for step in reading.steps() for _, shape, _ in step.forwards}
+    shapes = {each.shape for reading in found for step in reading.steps() for each in step.forwards}
     assert shapes == {(16,), (48,)}
     curves = [memory.curve for reading in found if (memory := reading.memory())]
     assert len(curves[0]) == len(curves[1])  # otherwise two starts do not tell where the limit lies
@@ -60,7 +60,7 @@ def test_a_module_that_the_data_set_calls_for_each_row_is_not_the_model() -> Non
 
 def test_a_forward_pass_that_failed_and_was_caught_hides_none_of_the_later_ones() -> None:
     (reading,), _ = started(SCRIPTS / "catches_a_failure.py", 16, WATCHING)
-    assert {tuple(shape) for step in reading.steps() for _, shape, _ in step.forwards} == {(16,)}
+    assert {each.shape for step in reading.steps() for each in step.forwards} == {(16,)}
 
 
 def built_by_a_pass(kind: str) -> Reading:

@@ -13,10 +13,10 @@ import pytest
 
 from engine.tune.hook import memorymark_rows
 from engine.tune.hook.memorymark_rows import elements, largest_rows
-from engine.tune.reading import Reading
-from engine.tune.replay import Memory, kept_each
+from engine.tune.judge.memory import Memory, kept_each
+from engine.tune.judge.reading import Reading
+from engine.tune.judge.whole_run import NO_LARGEST_BATCH, PROBLEMS, Unseen, describe_peak, describe_whole_run
 from engine.tune.start.launch import Watching
-from engine.tune.whole_run import NO_LARGEST_BATCH, PROBLEMS, Unseen, describe_peak, describe_whole_run
 from tests.engine.answers.answers import differing
 from tests.engine.tune.starts import started
 

@@ -7,8 +7,8 @@ import pytest
 from memorymark_epoch import is_for_largest, rows_of_a_batch, same_as
 from memorymark_rows import largest_rows
 
-from engine.tune.reading import Reading
-from engine.tune.replay import Memory
+from engine.tune.judge.memory import Memory
+from engine.tune.judge.reading import Reading
 from engine.tune.start.launch import Watching
 from tests.engine.tune.starts import started
 
@@ -91,7 +91,7 @@ def test_a_script_that_runs_alone_runs_in_a_whole_run(case: str, shortened: Watc
 @pytest.mark.slow
 def test_a_loop_that_counts_its_batches_is_started_again_and_not_shortened(shortened: Watching) -> None:
     first, second = (started(SCRIPT, 16, shortened, "counted")[0][0] for _ in range(2))
-    assert first.is_ended_by_cut
+    assert first.ended == "cut"
     assert second.is_done
 
 

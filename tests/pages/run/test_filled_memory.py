@@ -14,8 +14,8 @@ from analysis.presentation.filled_memory import SHOWN, filled_memory
 from engine.results.memory_breakdown import LiveBlock, MemoryBreakdown, Request, entries_of
 from engine.results.result import RunResult
 from engine.text.units import GIB, MIB
+from engine.tune.result import Throughput
 from engine.tune.spec import TuneSpec
-from engine.tune.training import Throughput
 from tests.factories import make_measured_run, make_probe, make_result
 from tests.factories.pages import finished, page, words
 from tests.factories.speeds import make_timed_result, make_unmeasurable_result

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `-I` leaves it out
 import layers
@@ -45,10 +45,11 @@ Change = tuple[str, str, Path | None]
 """What was done (`new`, `overwritten`, `removed`), the path, and where the content of a written file lies."""
 
 
-class Keeper(Protocol):
-    """What keeps the files as they are while a command runs."""
+@dataclass
+class Keeper:
+    """What keeps the files as they are while a command runs; as such none: their user allowed it to change them."""
 
-    refused: str
+    refused: str = ""
     """Why the command was ended before a change that could not be undone; empty where it was not."""
 
     def enter(self) -> None:
@@ -59,34 +60,19 @@ class Keeper(Protocol):
 
     def wait(self, seconds: float) -> bool:
         """Wait for a moment; whether the standard input has ended."""
-
-    def changes(self) -> Iterable[Change]:
-        """Return what the command did."""
-
-    def end(self) -> list[str]:
-        """Let nothing of it remain; what could not be undone, in words."""
-
-
-@dataclass
-class Nothing:
-    """Keeps no file: the command's user allowed it to change them."""
-
-    refused: str = ""
-
-    def enter(self) -> None: ...
-    def began(self) -> None: ...
-    def wait(self, seconds: float) -> bool:
         return bool(select.select([sys.stdin], [], [], seconds)[0])
 
     def changes(self) -> Iterable[Change]:
+        """Return what the command did."""
         return ()
 
     def end(self) -> list[str]:
+        """Let nothing of it remain; what could not be undone, in words."""
         return []
 
 
 @dataclass
-class Layers(Nothing):
+class Layers(Keeper):
     """Has the command see its files through layers."""
 
     scratch: Path = field(kw_only=True)
@@ -105,7 +91,7 @@ class Layers(Nothing):
 
 
 @dataclass
-class Saving(Nothing):
+class Saving(Keeper):
     """Saves each file before the command changes it, and puts all back."""
 
     journals: Path = field(kw_only=True)
@@ -168,7 +154,7 @@ def keeper_of(settings: dict[str, Any]) -> Keeper:
         return Layers(scratch=Path(settings["scratch"]), shared=shared)
     if settings["protection"] == SAVING:
         return Saving(journals=Path(settings["journals"]), shared=shared)
-    return Nothing()
+    return Keeper()
 
 
 def main(settings: dict[str, Any], command: list[str]) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from ..progress import FORWARD, OPTIMIZER_STEP, TRAINING_PHASES
+from ...progress import FORWARD, OPTIMIZER_STEP, TRAINING_PHASES
 
 LATER_STEP = "later_step"  # in place of a phase: the peak came after the steps whose phases were read
 LEAST_RISES = 2
@@ -53,61 +53,10 @@ def cpu_memory(
     """
     events = sorted(events, key=lambda each: each[0])
     begun = next((each[-1] - each[-2] for each in events if len(each) == BLOCK and each[-1]), 0)
-    live = _Live(begun, dict(data), uncounted_bytes)  # type: ignore[arg-type]  # pairs, each a list
-    peak = batch_peak = live.bytes
-    phase, peak_phase, phase_at, peak_at = None, None, 0, 0
-    rests: list[int] = []
-    evaluated: list[int] = []
-    curve, steps = _Curve(), _Steps(live.bytes)
+    replay = _Replay(marks, _Live(begun, dict(data), uncounted_bytes))  # type: ignore[arg-type]  # pairs, each a list
     for _, *event in events:
-        before = live.bytes
-        if len(event) == 1:
-            name, *details = marks[event[0]][1:]
-            if name == "phase":
-                phase, phase_at = details[0], event[0]
-                if phase == "evaluation":
-                    evaluated.append(live.bytes)
-                if phase == "forward":  # what it was given stands in the mark at its end
-                    steps.begin(live.bytes)
-                    forward = next((m[2:] for m in marks[event[0] :] if m[1] == "forward"), ())
-                    live.give(phase, forward[GIVEN] if len(forward) > GIVEN else [])
-            elif name == "batch":
-                inputs = details[GIVEN] if len(details) > GIVEN else []
-                live.hand_over({address for address, *_ in inputs} or set(live.loaded))
-                live.give(name, inputs)
-            elif name == "loading":
-                live.is_loading = True
-            elif name == "loaded":
-                live.is_loading = False
-            elif name == "step":
-                phase = None
-                rests.append(live.bytes)
-                curve.end_step(details[0])
-                steps.end(details[0], live.bytes)
-        else:
-            live.change(*event)
-        if live.bytes != before:
-            curve.moves.append(live.bytes)
-            steps.most = max(live.bytes, steps.most)
-        if live.bytes > peak:
-            peak, peak_phase, peak_at = live.bytes, phase, phase_at
-        if phase != OPTIMIZER_STEP:
-            batch_peak = max(live.bytes, batch_peak)
-    rises = [later - earlier for earlier, later in pairwise(rests[1:])]  # the first step makes the optimizer's state
-    growth = min(rises) if len(rises) >= LEAST_RISES and min(rises) * 2 > max(rises) else 0
-    shape, resting_bytes = shape_given(marks, peak_at, peak_phase), rests[-1] if rests else None
-    return Memory(
-        peak,
-        peak_phase,
-        resting_bytes,
-        batch_peak,
-        growth_bytes=max(growth, 0),
-        shape=shape,
-        kept_by_evaluation_bytes=kept_each(evaluated),
-        curve=tuple(curve.most),
-        others_bytes=live.most_of_others,
-        step_peaks=steps.peaks,
-    )
+        replay.take(event)
+    return replay.memory()
 
 
 def kept_each(held: Sequence[int]) -> int:
@@ -124,6 +73,76 @@ def shape_given(marks: Sequence[Sequence[Any]], at: int, phase: str | None) -> t
     earlier = (mark for mark in reversed(marks[:at]) if mark[1] == "forward")
     _, _, _, shape, tokens, *_ = next(later if phase == FORWARD else earlier, (0, "", 0, (), None))
     return tuple(shape or ())[: 2 if tokens else 1]
+
+
+class _Replay:
+    """The events of a process up to one moment, and the most that lived at any before it."""
+
+    def __init__(self, marks: Sequence[Sequence[Any]], live: _Live) -> None:
+        self.marks, self.live = marks, live
+        self.peak_bytes = self.batch_peak_bytes = live.bytes
+        self.phase: str | None = None
+        self.phase_at = self.peak_at = 0
+        self.peak_phase: str | None = None
+        self.rests: list[int] = []
+        self.evaluated: list[int] = []
+        self.curve, self.steps = _Curve(), _Steps(live.bytes)
+
+    def take(self, event: Sequence[int]) -> None:
+        live, before = self.live, self.live.bytes
+        if len(event) == 1:
+            self._mark(event[0])
+        else:
+            live.change(*event)
+        if live.bytes != before:
+            self.curve.moves.append(live.bytes)
+            self.steps.most = max(live.bytes, self.steps.most)
+        if live.bytes > self.peak_bytes:
+            self.peak_bytes, self.peak_phase, self.peak_at = live.bytes, self.phase, self.phase_at
+        if self.phase != OPTIMIZER_STEP:
+            self.batch_peak_bytes = max(live.bytes, self.batch_peak_bytes)
+
+    def _mark(self, number: int) -> None:
+        live = self.live
+        _, name, *details = self.marks[number]
+        if name == "phase":
+            self._begin_phase(details[0], number)
+        elif name == "batch":
+            inputs = details[GIVEN] if len(details) > GIVEN else []
+            live.hand_over({address for address, *_ in inputs} or set(live.loaded))
+            live.give(name, inputs)
+        elif name in ("loading", "loaded"):
+            live.is_loading = name == "loading"
+        elif name == "step":
+            self.phase = None
+            self.rests.append(live.bytes)
+            self.curve.end_step(details[0])
+            self.steps.end(details[0], live.bytes)
+
+    def _begin_phase(self, phase: str, number: int) -> None:
+        self.phase, self.phase_at = phase, number
+        if phase == "evaluation":
+            self.evaluated.append(self.live.bytes)
+        if phase == FORWARD:  # what it was given stands in the mark at its end
+            self.steps.begin(self.live.bytes)
+            forward = next((mark[2:] for mark in self.marks[number:] if mark[1] == "forward"), ())
+            self.live.give(phase, forward[GIVEN] if len(forward) > GIVEN else [])
+
+    def memory(self) -> Memory:
+        rises = [later - earlier for earlier, later in pairwise(self.rests[1:])]  # the first step makes the state
+        growth = min(rises) if len(rises) >= LEAST_RISES and min(rises) * 2 > max(rises) else 0
+        return Memory(
+            self.peak_bytes,
+            self.peak_phase,
+            self.rests[-1] if self.rests else None,
+            self.batch_peak_bytes,
+            growth_bytes=max(growth, 0),
+            shape=shape_given(self.marks, self.peak_at, self.peak_phase),
+            kept_by_evaluation_bytes=kept_each(self.evaluated),
+            curve=tuple(self.curve.most),
+            others_bytes=self.live.most_of_others,
+            step_peaks=self.steps.peaks,
+        )
 
 
 @dataclass

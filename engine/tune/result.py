@@ -11,12 +11,12 @@ from typing import Any
 from ..describe.speed import is_disturbed
 from ..results.result import Boundary, Probe, Reason, RunResult
 from ..search.boundary import with_note
-from .evidence import Evidence
-from .file_changes import Way
-from .observed import Observed
+from .judge.batch_size import ONE_ROW, Unit
+from .judge.differences import Observed
+from .judge.evidence import Evidence
+from .judge.whole_run import Unseen, describe_peak, describe_whole_run
 from .speed.timed_steps import mean_speed
-from .wanted_size import ONE_ROW, Unit
-from .whole_run import Unseen, describe_peak, describe_whole_run
+from .start.file_changes import Way
 
 LOADER_LIMITS_FROM = 0.5
 """Share of a step that is spent waiting for data, from which loading takes longer than all else. Then it is the limit

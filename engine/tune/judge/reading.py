@@ -9,18 +9,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..errors import CommandUntunable
-from ..spec import MEMORY_STEPS
-from ..text.printable import printable
-from .hook.memorymark_ends import SIGNAL
-from .replay import LATER_STEP, Memory, cpu_memory, kept_each, shape_given
+from ...spec import MEMORY_STEPS
+from ..hook.memorymark_seen import SIGNAL
+from .memory import LATER_STEP, Memory, cpu_memory, kept_each, shape_given
 
 ROWS, DRAWN, LOADED = 4, 5, 6
 """Where a mark of a batch has the rows of its loader, those of the batch, and all shapes."""
 AGAIN, GIVEN = 4, 5
 """Where a mark of a forward pass has whether the step was given the same before, and all shapes."""
+EVALUATIONS = 1  # where the mark of the memory that was read counts the evaluations meanwhile
 OWN_PEAK, ALLOCATED = 1, 2  # where a card's mark of a step has its own peak, and what was allocated since any step
 BY_HAND = 0
 """Stands for the optimizer where a script has none, and changes its weights itself."""
@@ -37,24 +36,39 @@ Shapes = Sequence[Sequence[int]]
 """All dimensions of the first tensors of an input."""
 
 
+class Forward(NamedTuple):
+    """A pass of an outermost module: its count of parameters, and two dimensions of what it was given."""
+
+    parameters: int
+    shape: tuple[int, ...]
+    tokens: int | None
+    backward: int | None
+    """The number of the backward pass after it; None where it repeats the inputs of one before."""
+    given: Shapes | None
+
+
+class Batch(NamedTuple):
+    """A batch of a loader: two dimensions of it, and its rows in the data set; None where the loader does not tell."""
+
+    shape: tuple[int, ...]
+    rows: int | None
+    loaded: Shapes | None
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One optimizer step; `forwards` has each outermost module's count of parameters, and two dimensions of input."""
+    """One optimizer step, and what came since the one before. An evaluation meanwhile took its time, too."""
 
-    forwards: tuple[tuple[int, tuple[int, ...], int | None], ...]
-    batches: tuple[tuple[int, ...], ...]
+    forwards: tuple[Forward, ...]
+    batches: tuple[Batch, ...]
     ended_at: float
     waited_seconds: float
     is_timed: bool
-    drawn: tuple[int | None, ...] = ()
-    """The rows that each batch had in the data set; None where the loader does not tell."""
     has_evaluated: bool = False
-    """Whether a module was run in evaluation mode since the step before, which took its time, too."""
-    passes: tuple[int | None, ...] = ()
-    """The number of the backward pass after each of `forwards`; None where it repeats the inputs of one before."""
-    given: tuple[tuple[int, Shapes], ...] = ()
-    """The count of parameters of each outermost module, and the shapes that it was given."""
-    loaded: tuple[Shapes, ...] = ()
+
+    @property
+    def drawn(self) -> tuple[int | None, ...]:
+        return tuple(each.rows for each in self.batches)
 
     def holds(self, batch_size: int, axis: int) -> int:
         """Return how many micro-batches of that size it consumed; 0 if the model was also given smaller batches.
@@ -72,51 +86,39 @@ class Step:
         if axis < BY_LOADER:
             most = max(self.most_given(axis).values(), default=0)
             return int(most == batch_size if axis == TOTAL else batch_size < 2 * most <= 2 * batch_size)
-        calls = [size for size, shape, _ in self.forwards if len(shape) > axis and shape[axis] == batch_size]
-        largest = max(calls, default=0)
-        smaller = self.smaller(batch_size, axis)
-        is_drawn = any(len(shape) > axis and shape[axis] < batch_size for shape in self.batches)
-        if smaller and (is_drawn or sum(smaller) >= batch_size):
+        of_size = [each for each in self.forwards if _size(each, axis) == batch_size]
+        largest = max((each.parameters for each in of_size), default=0)
+        smaller, sizes = self.smaller(batch_size, axis), [_size(each, axis) for each in self.batches]
+        if smaller and (sum(smaller) >= batch_size or any(size is not None and size < batch_size for size in sizes)):
             return 0
-        drawn = sum(len(shape) > axis and shape[axis] == batch_size for shape in self.batches)
-        if self.forwards and not calls:
+        if self.forwards and not of_size:
             return 0
-        called = calls.count(largest)
-        return min(drawn, called) if drawn and called else drawn or self._passes(largest, batch_size, axis)
-
-    def _passes(self, parameters: int, batch_size: int, axis: int) -> int:
-        """Count the backward passes of a module that was called with new inputs of that size."""
-        calls = zip(self.forwards, self.passes, strict=True)
-        return len(
-            {
-                number
-                for (count, shape, _), number in calls
-                if number is not None and count == parameters and len(shape) > axis and shape[axis] == batch_size
-            }
-        )
+        called, drawn = [each for each in of_size if each.parameters == largest], sizes.count(batch_size)
+        passes = {each.backward for each in called} - {None}  # with new inputs
+        return min(drawn, len(called)) if drawn and called else drawn or len(passes)
 
     def most_given(self, axis: int) -> dict[int, int]:
         """Return the most rows or items that each module was given in a call; of all calls the largest module alone."""
         sizes: dict[int, list[int]] = {}
-        for count, shape, _ in self.forwards:
-            if shape:
-                sizes.setdefault(count, []).append(prod(shape[:2]) if axis == BUDGET else shape[0])
+        for each in self.forwards:
+            if each.shape:
+                sizes.setdefault(each.parameters, []).append(prod(each.shape[:2]) if axis == BUDGET else each.shape[0])
         if axis == TOTAL:
             return {max(sizes): sum(sizes[max(sizes)])} if sizes else {}
         return {count: max(each) for count, each in sizes.items()}
 
     def smaller(self, batch_size: int, axis: int) -> list[int]:
         """Return the sizes of fewer rows that the module was called with which was called with that size, too."""
-        shapes = [(count, shape[axis]) for count, shape, _ in self.forwards if axis >= BY_LOADER and len(shape) > axis]
-        largest = max((count for count, size in shapes if size == batch_size), default=0)
-        return [size for count, size in shapes if count == largest and size < batch_size]
+        sizes = [(each.parameters, size) for each in self.forwards if (size := _size(each, axis)) is not None]
+        largest = max((count for count, size in sizes if size == batch_size), default=0)
+        return [size for count, size in sizes if count == largest and size < batch_size]
 
     def has_drawn(self, batch_size: int) -> bool:
-        return any(shape[:1] == (batch_size,) for shape in self.batches)
+        return any(each.shape[:1] == (batch_size,) for each in self.batches)
 
     def _is_divided(self, batch_size: int) -> bool:
         """Return whether the script cut its loader's batch of that size into parts, as after a failure of the whole."""
-        sizes = [(count, shape[0]) for count, shape, _ in self.forwards if shape]
+        sizes = [(each.parameters, each.shape[0]) for each in self.forwards if each.shape]
         is_smaller = bool(sizes) and max(sizes)[1] < batch_size
         return is_smaller and self.has_drawn(batch_size)
 
@@ -124,21 +126,24 @@ class Step:
         """Return the other dimension of what had that size, as a length; for loaders' sizes the items given."""
         if axis < 0:
             return set(map(prod, self._given()))
-        shapes = [shape for _, shape, _ in self.forwards] or self.batches
+        shapes = [each.shape for each in self.forwards or self.batches]
         return {shape[1 - axis] for shape in shapes if len(shape) == 2 and shape[axis] == batch_size}
 
     def shapes_given(self) -> dict[Any, Shapes]:
-        modules = sorted({count for count, _ in self.given}, reverse=True)
-        return {count: _largest(shapes for each, shapes in self.given if each == count) for count in modules}
+        given = [(each.parameters, each.given) for each in self.forwards if each.given is not None]
+        modules = sorted({count for count, _ in given}, reverse=True)
+        return {count: _largest(shapes for each, shapes in given if each == count) for count in modules}
 
     def shapes_loaded(self) -> dict[Any, Shapes]:
-        return {"loaded": _largest(self.loaded)} if self.loaded else {}
+        loaded = [each.loaded for each in self.batches if each.loaded is not None]
+        return {"loaded": _largest(loaded)} if loaded else {}
 
     def seen(self) -> set[int]:
         return {shape[0] for shape in self._given()}
 
     def _given(self) -> list[tuple[int, ...]]:
-        return [shape for _, shape, _ in self.forwards if shape] or [shape for shape in self.batches if shape]
+        given = [each.shape for each in self.forwards if each.shape]
+        return given or [each.shape for each in self.batches if each.shape]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,33 +165,35 @@ class Reading:
         return 1 if self.data.get("emulated") else self.world_size
 
     @property
+    def ended(self) -> str:
+        """How it ended: `done`, `exit` or `error`; by a `signal` to itself; by the `cut` of a pass in a whole run."""
+        return str(self.data["ended"])
+
+    @property
     def is_done(self) -> bool:
         """Whether enough steps were watched, also where the data ended before all that were wanted."""
-        has_ended_early = self.data["ended"] in ("exit", SIGNAL) and len(self.steps()) >= MEMORY_STEPS
-        return has_ended_early or bool(self.data["ended"] == "done")
+        return self.ended == "done" or (self.is_to_its_end and len(self.steps()) >= MEMORY_STEPS)
+
+    @property
+    def is_to_its_end(self) -> bool:
+        return self.ended in ("exit", SIGNAL)
 
     @property
     def has_failed(self) -> bool:
-        return bool(self.data["ended"] == "error")
+        return self.ended == "error"
 
-    @property
-    def is_ended_by_cut(self) -> bool:
-        """Whether it failed because a whole run had ended a pass over its data early."""
-        return bool(self.data["ended"] == "cut")
-
-    @property
-    def is_ended_by_itself(self) -> bool:
-        return bool(self.data["ended"] == SIGNAL)
+    def marks(self, *names: str) -> list[list[Any]]:
+        """Return the marks of these names, without their times."""
+        return [mark for _, *mark in self.data["marks"] if mark[0] in names]
 
     @property
     def has_trained(self) -> bool:
-        return any(mark[1] == "step" for mark in self.data["marks"])
+        return bool(self.marks("step"))
 
     @property
     def has_evaluated(self) -> bool:
         """Whether a module ran in evaluation mode while the memory was read."""
-        read = (details for _, name, *details in self.data["marks"] if name == "memory_read")
-        return any(len(details) > 1 and details[1] for details in read)
+        return any(_at(details, EVALUATIONS) for _, *details in self.marks("memory_read"))
 
     @property
     def card(self) -> dict[str, Any]:
@@ -218,31 +225,29 @@ class Reading:
     @property
     def went_forward_last(self) -> bool:
         """Whether it ended after a forward pass that no optimizer step followed."""
-        names = [mark[1] for mark in self.data["marks"] if mark[1] in ("forward", "step")]
-        return names[-1:] == ["forward"]
+        return [name for name, *_ in self.marks("forward", "step")][-1:] == ["forward"]
 
     @property
     def gets_own_batches(self) -> bool:
         """Whether a DataLoader was made whose batches are put together elsewhere, so that no size can be set in it."""
-        return any(mark[1] == "own_batches" for mark in self.data["marks"])
+        return bool(self.marks("own_batches"))
 
     def set_by(self) -> set[str]:
         """Return what the hook gave the batch size to: DataLoader, TrainingArguments."""
-        return {mark[2] for mark in self.data["marks"] if mark[1] == "batch_size_set"}
+        return {setter for _, setter, *_ in self.marks("batch_size_set")}
 
     @property
     def whole_run(self) -> dict[str, Any] | None:
         if (seen := self.data.get("whole_run")) is None:
             return None
-        steps, is_to_its_end = self.read_steps(), self.data["ended"] in ("exit", SIGNAL)
+        steps = self.read_steps()
         counts = {"optimizers": len(steps), "least_steps": min(steps.values(), default=0)}
-        return {**seen, **counts, "is_to_its_end": is_to_its_end}
+        return {**seen, **counts, "is_to_its_end": self.is_to_its_end}
 
     @property
     def rows_of_a_pass(self) -> int | None:
         """Return how many rows one pass over the training's data has; None where it is not known, or loaders differ."""
-        batches = [mark[2:] for mark in self.data["marks"] if mark[1] == "batch" and mark[2]]
-        found = {details[ROWS] if len(details) > ROWS else None for details in batches}
+        found = {_at(details, ROWS) for _, *details in self.marks("batch") if details[0]}
         return found.pop() if len(found) == 1 else None
 
     def read_steps(self) -> Counter[int]:
@@ -265,29 +270,19 @@ class Reading:
 
     def steps(self) -> list[Step]:
         """Return the steps of the optimizer that stepped least often, each with all that came since the one before."""
-        slowest = self.slowest
-        steps: list[Step] = []
-        forwards: list[tuple[int, tuple[int, ...], int | None]] = []
-        batches: list[tuple[int, ...]] = []
-        drawn: list[int | None] = []
-        passes: list[int | None] = []
-        went_back = 0
-        given: list[tuple[int, Shapes]] = []
-        loaded: list[Shapes] = []
-        waited, loading_since, is_timed, has_evaluated = 0.0, None, False, False
+        slowest, steps = self.slowest, list[Step]()
+        forwards, batches = list[Forward](), list[Batch]()
+        went_back, waited, loading_since, is_timed, has_evaluated = 0, 0.0, None, False, False
         for at, name, *details in self.data["marks"]:
             if name == "forward":
-                forwards.append((details[0], tuple(details[1] or ()), details[2]))
-                passes.append(None if len(details) > AGAIN and details[AGAIN] else went_back)
-                given += [(details[0], details[GIVEN])] if len(details) > GIVEN else []
+                after = None if _at(details, AGAIN) else went_back
+                forwards.append(Forward(details[0], tuple(details[1] or ()), details[2], after, _at(details, GIVEN)))
             elif name == "backward":
                 went_back += 1
             elif name == "batch" and details[0]:
-                batches.append(tuple(details[1] or ()))
-                drawn.append(details[DRAWN] if len(details) > DRAWN else None)
-                loaded += details[LOADED : LOADED + 1]
+                batches.append(Batch(tuple(details[1] or ()), _at(details, DRAWN), _at(details, LOADED)))
             elif name == "begun":  # what ran before was no training
-                forwards, batches, drawn, passes = [], [], [], []
+                forwards, batches = [], []
             elif name == "loading":
                 loading_since = at
             elif name == "loaded" and loading_since is not None:
@@ -297,10 +292,8 @@ class Reading:
             elif name == "evaluated":
                 has_evaluated = True
             elif name == "step" and details[0] == slowest:
-                seen = tuple(forwards), tuple(batches), at, waited, is_timed, tuple(drawn), has_evaluated
-                steps.append(Step(*seen, tuple(passes), tuple(given), tuple(loaded)))
-                forwards, batches, drawn, passes, given, loaded = [], [], [], [], [], []
-                waited, has_evaluated = 0.0, False
+                steps.append(Step(tuple(forwards), tuple(batches), at, waited, is_timed, has_evaluated))
+                forwards, batches, waited, has_evaluated = [], [], 0.0, False
         return steps
 
     def memory(self) -> Memory | None:
@@ -321,15 +314,15 @@ class Reading:
                 phase, at = details[0], number
             elif name == "step" and len(details) > ALLOCATED and details[ALLOCATED] >= peak:
                 break
-        if any(name == "memory_read" and more and peak > (more[0] or peak) for _, name, *more in self.data["marks"]):
+        if any(details and peak > (details[0] or peak) for _, *details in self.marks("memory_read")):
             phase = LATER_STEP  # reading its phases would be timed, too
         if self.cards > 1:
             phase = None  # those of one card were read, and another one may be the fullest
         shape = shape_given(self.data["marks"], at, phase)
-        held = [m[4] for m in self.data["marks"] if m[1:3] == ["phase", "evaluation"] and m[4] is not None]
+        held = [mark[3] for mark in self.marks("phase") if mark[1] == "evaluation" and mark[3] is not None]
         own: dict[Any, list[int]] = {}
-        for _, name, *details in self.data["marks"]:
-            if name == "step" and len(details) > OWN_PEAK:
+        for _, *details in self.marks("step"):
+            if len(details) > OWN_PEAK:
                 own.setdefault(details[0], []).append(details[OWN_PEAK])
         return Memory(
             peak,
@@ -343,6 +336,15 @@ class Reading:
         )
 
 
+def _at(details: Sequence[Any], place: int) -> Any:
+    return details[place] if len(details) > place else None
+
+
+def _size(given: Forward | Batch, axis: int) -> int | None:
+    """Return the size of one dimension; None where it has no such one, as for all rows or items together."""
+    return given.shape[axis] if 0 <= axis < len(given.shape) else None
+
+
 def _largest(found: Iterable[Shapes]) -> Shapes:
     each_tensor = zip(*found, strict=False)
     return [[max(sizes) for sizes in zip(*shapes, strict=False)] for shapes in each_tensor]
@@ -354,11 +356,3 @@ def _step_counts(marks: Sequence[Sequence[Any]]) -> Counter[int]:
     if len(counts) > 1:
         counts.pop(BY_HAND, None)
     return counts
-
-
-def check_same_gpu(readings: Sequence[Reading]) -> None:
-    """Raise CommandUntunable where the ranks' GPUs are not all of one kind: the result is of one."""
-    found = {(r.card["name"], r.card["total_bytes"]): r.rank for r in readings if r.card}
-    if len(found) > 1:
-        shown = ", ".join(sorted(f"{printable(name)} of rank {rank}" for (name, _), rank in found.items()))
-        raise CommandUntunable("gpus_differ", f"the GPUs of the ranks differ: {shown}; the result would be of one")

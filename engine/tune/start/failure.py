@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 
-from ..errors import CommandUntunable
-from ..report.script_output import MARK, NO_INPUT, NO_MOVE, NO_TRACKER, OTHER_TORCHVISION
-from ..text.masking import masked
-from .evidence import Ended
+from ...errors import CommandUntunable
+from ...report.script_output import MARK, NO_INPUT, NO_MOVE, NO_TRACKER, OTHER_TORCHVISION
+from ...text.masking import masked
+from ..spec import VARIABLE, FunctionSpec, TuneSpec
 from .file_changes import Way
-from .spec import VARIABLE, FunctionSpec, TuneSpec
+from .progress import Ended
 
 # transformers hides the error of torchvision behind "Could not import module 'Trainer'"
 _KNOWN_CAUSES = {

@@ -1,4 +1,4 @@
-"""What the processes of a start have done so far, and when that is said: nobody should wait for the end of the budget.
+"""What the processes of a start have done so far, when that is said, and how they ended: nobody should wait in silence.
 
 A start without a step may wait for a download, compile for minutes, or train something that torch's hooks do not see.
 """
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
-from .hook.memorymark_seen import FACTS, SUFFIX
+from ..hook.memorymark_seen import FACTS, SUFFIX
+from .file_changes import FileChanges
 
 LEAST_SECONDS = 10.0
 UNSEEN_SECONDS = 20.0  # before torch was imported nothing tells how quick this machine is
@@ -59,6 +60,34 @@ class LastSeen:
     text: str
     training: int = 0
     has_evaluated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How one start ended: of the whole command, where its processes were not ended by MemoryMark."""
+
+    exit_status: int | None = None
+    timed_out_after_seconds: float | None = None
+    kernel_killed: bool = False
+    last_lines: str = ""
+    last_output: tuple[str, ...] = ()
+    """The last lines of its output, more of them, for an error that ends the run."""
+    log: Path | None = None
+    """Its whole output, where it failed."""
+    seen: LastSeen | None = None
+    began: float = 0.0
+    """When it was started: a time of `time.monotonic`, as the hook's marks are."""
+    wall_seconds: float = 0.0
+    changes: FileChanges = FileChanges()
+    """What it did to files before that was undone."""
+
+    @property
+    def has_evaluated(self) -> bool:
+        return self.seen is not None and self.seen.has_evaluated
+
+    @property
+    def last_words(self) -> str:
+        return f"; seen last: {self.seen.text}{self.last_lines}" if self.seen else self.last_lines
 
 
 def read_seen(notes: Path) -> list[Seen]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..search.unguided import CLOSE, FAR, GROWTH, Found, SearchLimits, Trial, decide
+from ...search.unguided import CLOSE, FAR, GROWTH, Found, SearchLimits, Trial, decide
 
 FLAT = 0.05  # a rise over the resting memory below this share tells little of the slope
 STRAIGHT_ON = 3  # after three wrong predictions the curve is dropped, and a straight line is followed

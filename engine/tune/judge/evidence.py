@@ -15,66 +15,47 @@ memory_varies         a smaller batch took clearly more memory than a larger one
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from ..errors import CommandUntunable
-from ..measurement.oom import classify, is_of_a_library
-from ..results.host_memory import KILLED_TYPE
-from ..results.result import DATA_EXHAUSTED, Outcome, Probe
-from ..results.stats import is_steady
-from ..search.stillness import Watched
-from ..text.masking import masked_text
-from ..text.own_words import SAID, describe_error
-from ..text.units import describe_over
-from .data_end import DataEnd
-from .emulated.evidence import OWN_RANKS, check_emulated
-from .file_changes import FileChanges
-from .hook.memorymark_seen import NO_BATCH
-from .observed import Observed, is_much
-from .reading import Reading, Step, check_same_gpu
-from .replay import Memory
-from .script_error import TIMEOUT
-from .seen import KEPT_OUT, LastSeen
-from .spec import FUNCTION
-from .speed.timed_steps import TIMED_SECONDS, UNTIMED, Timing, steps_to_time
-from .varied import differences_of
-from .wanted_size import ONE_ROW, Unit, check_undivided, end_of_data, is_consumed_alike
+from ...errors import CommandUntunable
+from ...measurement.oom import classify, is_of_a_library
+from ...results.host_memory import KILLED_TYPE
+from ...results.result import DATA_EXHAUSTED, Outcome, Probe
+from ...results.stats import is_steady
+from ...search.stillness import Watched
+from ...text.masking import masked_text
+from ...text.own_words import SAID, describe_error
+from ...text.printable import printable
+from ...text.units import describe_over
+from ..hook.memorymark_seen import NO_BATCH, SIGNAL
+from ..sizes.learned_sizes import TIMEOUT
+from ..sizes.next_start import DataEnd
+from ..spec import FUNCTION
+from ..speed.timed_steps import TIMED_SECONDS, UNTIMED, Timing, steps_to_time
+from ..start.progress import KEPT_OUT, Ended
+from .batch_size import ONE_ROW, Unit, check_undivided, end_of_data, is_consumed_alike
+from .differences import Observed, differences_of, is_much
+from .memory import Memory
+from .reading import Reading, Step
 from .whole_run import Unseen
 
 SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments", "steps": "memorymark.steps"}
 TOGETHER = "train side by side: what they hold together is not known"
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How one start ended: of the whole command, where its processes were not ended by MemoryMark."""
-
-    exit_status: int | None = None
-    timed_out_after_seconds: float | None = None
-    kernel_killed: bool = False
-    last_lines: str = ""
-    last_output: tuple[str, ...] = ()
-    """The last lines of its output, more of them, for an error that ends the run."""
-    log: Path | None = None
-    """Its whole output, where it failed."""
-    seen: LastSeen | None = None
-    began: float = 0.0
-    """When it was started: a time of `time.monotonic`, as the hook's marks are."""
-    wall_seconds: float = 0.0
-    changes: FileChanges = FileChanges()
-    """What it did to files before that was undone."""
-
-    @property
-    def has_evaluated(self) -> bool:
-        return self.seen is not None and self.seen.has_evaluated
-
-    @property
-    def last_words(self) -> str:
-        return f"; seen last: {self.seen.text}{self.last_lines}" if self.seen else self.last_lines
+NOT_EMULATED = "NotEmulated"
+"""The type of the error with which the hook refuses what it cannot emulate."""
+OWN_RANKS = (
+    "the script starts its ranks itself: only a launcher (torchrun, accelerate launch), torch.multiprocessing.spawn "
+    "and the ranks of Lightning become one process; start it by torchrun"
+)
+OTHER_GPU = (
+    "the script chooses its GPU by another number than LOCAL_RANK, and there is none of that number here: a rank is "
+    "emulated on the first one"
+)
+Refusals = Iterator[tuple[str, str]]
+"""Error codes, each with why a start proves nothing; the first one counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,30 +135,31 @@ class WatchedStart:
 
     def evidence(self) -> Evidence:
         """Return what the start shows. Raises CommandUntunable where that proves nothing."""
-        check_emulated(self.readings, self.emulated)
-        if (threads := max((r.data.get("trainings", 1) for r in self.readings), default=1)) > 1:
-            raise CommandUntunable("several_trainings", f"{threads} threads of one process {TOGETHER}")
-        if (refusal := self._refusal()) is not None:
-            return self._refused(*refusal)
+        _refuse(self._refusals_of_processes())
+        if (failure := self._failure()) is not None:
+            return self._failed(*failure)
         if not self.trained:
             return self._without_training()
-        self._check_ranks()
+        _refuse(self._refusals_of_ranks())
         counted = [self.unit.micro_batches(each, self.batch_size) for each in self.steps]
         if self.takes_any_size and None in counted:
             counted = [(0, 1)] * len(counted)
         found = [each for each in counted if each is not None]
         if len(found) < len(counted):
             return self._without_its_size()
-        if len(set(found)) > 1:
-            each_rank = [count for _, count in found]
-            consumed = f"the ranks consumed {each_rank} micro-batches of {self.batch_size} a step"
-            raise CommandUntunable("ranks_disagree", consumed)
         memories = [memory for r in self.trained if (memory := r.memory()) is not None]
-        if len(memories) < len(self.trained):
-            raise CommandUntunable("no_memory_seen", NO_ALLOCATION)
+        _refuse(self._refusals_of_steps(found, memories))
         return self._measured(*found[0], memories)
 
-    def _refusal(self) -> tuple[Outcome, str, str] | None:
+    def _refusals_of_processes(self) -> Refusals:
+        """Yield why nothing of the start counts, whatever its processes did."""
+        if self.emulated:
+            yield from refusals_of_emulated(self.readings)
+        threads = max((r.data.get("trainings", 1) for r in self.readings), default=1)
+        if threads > 1:
+            yield "several_trainings", f"{threads} threads of one process {TOGETHER}"
+
+    def _failure(self) -> tuple[Outcome, str, str] | None:
         """Return the outcome of a start that failed, the type of its error and what it says; None of another."""
         ended = self.ended
         failed = sorted((r for r in self.readings if r.has_failed), key=lambda r: not r.has_trained)
@@ -195,11 +177,11 @@ class WatchedStart:
         if ended.timed_out_after_seconds is not None:
             text = f"its steps were not done within {ended.timed_out_after_seconds:.0f} s{ended.last_words}"
             return Outcome.ERROR, TIMEOUT, text
-        if ended.exit_status and not any(r.is_done and r.is_ended_by_itself for r in self.readings):
+        if ended.exit_status and not any(r.is_done and r.ended == SIGNAL for r in self.readings):
             return Outcome.ERROR, "Exit", f"the command ended with status {ended.exit_status}{ended.last_lines}"
         return None
 
-    def _refused(self, outcome: Outcome, error_type: str, message: str) -> Evidence:
+    def _failed(self, outcome: Outcome, error_type: str, message: str) -> Evidence:
         if self._data_ended and outcome is Outcome.ERROR:
             return self._out_of_data(f"{self._data_ended}; {describe_error(error_type, message)}")
         if self.honoured and error_type == NO_BATCH:
@@ -228,26 +210,33 @@ class WatchedStart:
             return Evidence(self._ended_as(Outcome.ERROR, "Exit", early))
         return self._out_of_data(early)
 
-    def _check_ranks(self) -> None:
-        """Raise CommandUntunable unless one group of alike ranks trained, with the size that was set."""
+    def _refusals_of_ranks(self) -> Refusals:
+        """Yield why it was not one group of alike ranks that trained, with the size that was set."""
         trained, ended, emulated = self.trained, self.ended, len(self.emulated)
         world_size, finished = trained[0].world_size, len({r.rank for r in trained})
         alone = max(len(trained) - max(emulated - 1, 0), ended.seen.training if ended.seen else 0)
-        is_set = self.batch not in SETTERS or any(SETTERS[self.batch] in r.set_by() for r in self.readings)
-        not_set = f"no {SETTERS.get(self.batch)}(...) was called: --batch {self.batch} needs one"
-        if self.batch == "dataloader" and any(r.gets_own_batches for r in self.readings):
-            not_set = OWN_BATCHES
-        unfinished = f"{finished} of {world_size} ranks made enough optimizer steps"
-        without_group = f"{alone} processes without a process group {TOGETHER}"
-        for code, holds, why in (
-            ("ranks_disagree", finished < (emulated or world_size), unfinished),
-            ("cannot_emulate", emulated and alone > 1, OWN_RANKS),
-            ("several_trainings", world_size == 1 and alone > 1, without_group),
-            ("batch_size_not_set", not is_set, not_set),
-        ):
-            if holds:
-                raise CommandUntunable(code, why)
-        check_same_gpu(trained)
+        if finished < (emulated or world_size):
+            yield "ranks_disagree", f"{finished} of {world_size} ranks made enough optimizer steps"
+        if emulated and alone > 1:
+            yield "cannot_emulate", OWN_RANKS
+        if world_size == 1 and alone > 1:
+            yield "several_trainings", f"{alone} processes without a process group {TOGETHER}"
+        if self.batch in SETTERS and not any(SETTERS[self.batch] in r.set_by() for r in self.readings):
+            gets_own = self.batch == "dataloader" and any(r.gets_own_batches for r in self.readings)
+            called = f"no {SETTERS[self.batch]}(...) was called: --batch {self.batch} needs one"
+            yield "batch_size_not_set", OWN_BATCHES if gets_own else called
+        if len(gpus := {(r.card["name"], r.card["total_bytes"]): r.rank for r in trained if r.card}) > 1:
+            shown = ", ".join(sorted(f"{printable(name)} of rank {rank}" for (name, _), rank in gpus.items()))
+            yield "gpus_differ", f"the GPUs of the ranks differ: {shown}; the result would be of one"
+
+    def _refusals_of_steps(self, counted: Sequence[tuple[int, int]], memories: Sequence[Memory]) -> Refusals:
+        """Yield why the steps prove no memory; `counted` has the micro-batches of each rank, as `Unit` counts them."""
+        if len(set(counted)) > 1:
+            each_rank = [count for _, count in counted]
+            consumed = f"the ranks consumed {each_rank} micro-batches of {self.batch_size} a step"
+            yield "ranks_disagree", consumed
+        if len(memories) < len(self.trained):
+            yield "no_memory_seen", NO_ALLOCATION
 
     def _without_its_size(self) -> Evidence:
         """Return that the data did not feed the size. Raises CommandUntunable for another cause."""
@@ -273,7 +262,7 @@ class WatchedStart:
             counts_all = self.counts_all if self.takes_any_size else False
             timing = Timing.of(trained, self.batch_size, micro_batches, unit, counts_all=counts_all)
         full = (step for step in steps[0] if unit.held(step, self.batch_size) == micro_batches)
-        tokens = max((sum(t for _, _, t in step.forwards if t) for step in full), default=0)
+        tokens = max((sum(each.tokens or 0 for each in step.forwards) for step in full), default=0)
         return Evidence(
             self._probe(worst, memories, timing, micro_batches),
             worst,
@@ -348,6 +337,26 @@ class WatchedStart:
             error_type=error_type,
             error_message=message,
             wall_seconds=self.ended.wall_seconds,
+        )
+
+
+def _refuse(refusals: Refusals) -> None:
+    for code, why in refusals:
+        raise CommandUntunable(code, why)
+
+
+def refusals_of_emulated(readings: Sequence[Reading]) -> Refusals:
+    """Yield why starts that stood in for single ranks show nothing of them."""
+    failed = [r for r in readings if r.has_failed]
+    if (refused := next((r for r in failed if r.data["error_type"] == NOT_EMULATED), None)) is not None:
+        yield "cannot_emulate", masked_text(refused.data["error_message"] or "")
+    if any("invalid device ordinal" in (r.data["error_message"] or "") for r in failed):
+        yield "cannot_emulate", OTHER_GPU
+    if any(r.is_done and not r.data.get("has_group") for r in readings):
+        yield (
+            "no_process_group",
+            "the training never called torch.distributed.init_process_group: it has no ranks to emulate; leave out "
+            "--emulate-ranks, or start it as its launcher does",
         )
 
 

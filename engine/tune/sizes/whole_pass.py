@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from ..errors import CommandUntunable
-from ..results.result import Outcome, Purpose
-from ..search.stillness import MOST_SECONDS, MOST_STEPS
-from ..text.units import format_bytes
-from .evidence import Evidence
+from ...errors import CommandUntunable
+from ...results.result import Outcome, Purpose
+from ...search.stillness import MOST_SECONDS, MOST_STEPS
+from ...text.units import format_bytes
+from ..judge.differences import MEMORY_VARIES
+from ..judge.evidence import Evidence
+from ..speed.seats import Seats
+from ..start.launch import Watching
 from .next_start import STEPS
-from .speed.seats import Seats
-from .start.launch import Watching
-from .varied import MEMORY_VARIES
 
 
 def check_a_pass(seats: Seats, batch_size: int) -> None:

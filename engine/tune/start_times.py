@@ -1,4 +1,4 @@
-"""PURE: what a start of a training spends its time on, by what the hook noted of it, and what shortens it."""
+"""PURE: what a long start spends its time on, and what shortens it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from ..text.units import format_duration
 from .catalogue.command import OWN_PYTHON
-from .evidence import Ended
-from .reading import Reading
+from .judge.reading import Reading
 from .spec import FunctionSpec, TuneSpec
+from .start.progress import Ended
 
 LONG_SECONDS = 20.0
 """A start that takes less is not worth shortening."""

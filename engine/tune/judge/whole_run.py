@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..from_json import from_json
-from ..progress import TRAINING_PHASES
-from ..text.units import format_bytes
-from .replay import LATER_STEP
+from ...from_json import from_json
+from ...progress import TRAINING_PHASES
+from ...text.units import format_bytes
+from .memory import LATER_STEP
 
 DATA_NAMED = 4
 PROBLEMS = (

@@ -6,15 +6,21 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..results.result import Outcome, Probe
-from ..search.allowed_sizes import AllowedSizes
-from ..search.differing_starts import do_starts_differ, next_of_ranks, next_where_starts_differ, proven_on_ranks
-from ..search.stillness import Watched, steps_to_watch
-from ..search.unguided import Found
-from .data_end import DataEnd
-from .learned_sizes import failed_by_rule, is_spelled_out, learned_sizes, next_allowed, wider_sizes
+from ...results.result import Outcome, Probe
+from ...search.allowed_sizes import AllowedSizes
+from ...search.differing_starts import do_starts_differ, next_of_ranks, next_where_starts_differ, proven_on_ranks
+from ...search.stillness import Watched, steps_to_watch
+from ...search.unguided import Found
+from .learned_sizes import (
+    failed_by_rule,
+    is_spelled_out,
+    learned_sizes,
+    next_allowed,
+    size_of_the_scripts_wall,
+    wall_of_the_script,
+    wider_sizes,
+)
 from .next_size import Start, is_within_reach, next_size
-from .script_error import size_of_the_scripts_wall, wall_of_the_script
 
 STEPS = 5
 MOST_STARTS = 40
@@ -22,6 +28,35 @@ MOST_STARTS = 40
 LEAST_SECONDS, PATIENCE = 120.0, 20
 """A later start may take 20 times as long as the longest before; one that the data should not feed less."""
 LEAST_SECONDS_WITHOUT_DATA, PATIENCE_WITHOUT_DATA = 10.0, 4
+STEPS_OF_A_PROBE = 3  # the fewest optimizer steps that are a probe; a script may make all of them in one pass
+
+
+@dataclass(frozen=True, slots=True)
+class DataEnd:
+    """The rows of one pass over the training's data in one process, and the micro-batches of an optimizer step."""
+
+    rows: int
+    micro_batches: int
+
+    @property
+    def largest(self) -> int:
+        return self.rows // self.micro_batches
+
+    @property
+    def walls(self) -> tuple[int, ...]:
+        """The largest sizes with which one pass makes 1, 2 and 3 optimizer steps, the largest size first.
+
+        A script that makes three passes or more trains with the first, one that makes a single pass with the last.
+        """
+        sizes = dict.fromkeys(self.rows // (self.micro_batches * steps) for steps in range(1, STEPS_OF_A_PROBE + 1))
+        return tuple(size for size in sizes if size)
+
+    def describe(self, size: int) -> str:
+        """Say why the data cannot feed `size`: 4,096 rows allow batches of up to 2,048."""
+        wall = max((wall for wall in self.walls if wall < size), default=None)
+        per_step = f", {self.micro_batches} micro-batches a step" if self.micro_batches > 1 else ""
+        allowed = f"do not feed {size:,}" if wall is None else f"allow batches of up to {wall:,}"
+        return f"the data's {self.rows:,} rows {allowed}{per_step}"
 
 
 @dataclass(frozen=True, slots=True)

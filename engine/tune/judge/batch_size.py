@@ -13,10 +13,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..errors import CommandUntunable
-from ..search.allowed_sizes import BUDGETS
-from ..text.own_words import error_name
-from .next_start import SearchSoFar
+from ...errors import CommandUntunable
+from ...search.allowed_sizes import BUDGETS
+from ...text.own_words import error_name
+from ..sizes.next_start import SearchSoFar
 from .reading import BUDGET, BY_LOADER, TOTAL, UNSEEN, Reading, Step
 
 AXES = (0, 1, BY_LOADER)
@@ -313,5 +313,5 @@ def _rows_drawn(steps: Sequence[Step], batch_size: int) -> set[int]:
     """
     drawn = {rows for step in steps for rows in step.drawn}
     known = {rows for rows in drawn if rows is not None}
-    given = {size for step in steps for _, shape, _ in step.forwards for size in shape}
+    given = {size for step in steps for each in step.forwards for size in each.shape}
     return known if known == drawn and not known & {1, batch_size, *given} else set()

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from ..errors import CommandUntunable
-from ..text.printable import printable
+from ...errors import CommandUntunable
+from ...text.printable import printable
 
 CHANGES = "changes.json"
 """The file beside a start's notes in which its guardian tells."""
