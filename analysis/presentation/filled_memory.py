@@ -47,17 +47,25 @@ ASPECT = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class FilledTile:
-    """One rectangle of the treemap. `room` is always, wide (hidden on a phone) or empty where no text has room."""
+class Tile:
+    """One rectangle of the treemap: `index` is of the size that it shows; the rest in percent of the picture."""
 
-    x: str
-    y: str
-    width: str
-    height: str
-    css_class: str
-    room: str
-    has_second_line: bool
-    row: FilledRow
+    index: int
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def room(self) -> str:
+        """Return where its text has room: always, wide (hidden on a phone), or empty for nowhere."""
+        if self.height < LINE_PERCENT or self.width < WIDE_PERCENT:
+            return ""
+        return "wide" if self.width < NARROW_PERCENT else "always"
+
+    @property
+    def has_second_line(self) -> bool:
+        return self.height >= 2 * LINE_PERCENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +89,7 @@ class FilledMemory:
     place: str
     is_predicted: bool
     total_bytes: int
-    tiles: tuple[FilledTile, ...]
+    tiles: tuple[tuple[Tile, FilledRow], ...]
     legend: tuple[tuple[str, str, int, str], ...]
     rows: tuple[FilledRow, ...]
     more_rows: tuple[FilledRow, ...]
@@ -101,7 +109,7 @@ def filled_memory(breakdown: MemoryBreakdown | None) -> FilledMemory | None:
         place=_place(breakdown),
         is_predicted=breakdown.method == "estimated",
         total_bytes=breakdown.total_bytes,
-        tiles=_tiles(rows),
+        tiles=tuple((tile, rows[tile.index]) for tile in tiles([row.size_bytes for row in rows])),
         legend=tuple(
             (_CSS[kind], CONTENT_LABELS[kind], size, percent(size / breakdown.total_bytes))
             for kind, size in sorted(by_kind(breakdown).items(), key=lambda item: -item[1])
@@ -165,29 +173,6 @@ def _row(entry: Entry, breakdown: MemoryBreakdown) -> FilledRow:
         size_bytes=entry.size_bytes,
         share=percent(entry.size_bytes / breakdown.total_bytes),
     )
-
-
-def _tiles(rows: tuple[FilledRow, ...]) -> tuple[FilledTile, ...]:
-    drawn = []
-    for tile in tiles([row.size_bytes for row in rows]):
-        room = "" if tile.height < LINE_PERCENT or tile.width < WIDE_PERCENT else "wide"
-        if room and tile.width >= NARROW_PERCENT:
-            room = "always"
-        x, y, width, height = (f"{value:.3f}%" for value in (tile.x, tile.y, tile.width, tile.height))
-        row = rows[tile.index]
-        drawn.append(FilledTile(x, y, width, height, row.css_class, room, tile.height >= 2 * LINE_PERCENT, row))
-    return tuple(drawn)
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """One rectangle: `index` is of the size that it shows; the rest in percent of the picture."""
-
-    index: int
-    x: float
-    y: float
-    width: float
-    height: float
 
 
 def tiles(sizes: Sequence[float]) -> list[Tile]:

@@ -13,8 +13,8 @@ from analysis.presentation.charts.plots import (
     PointLabel,
     ReferenceLine,
     SeriesStyle,
-    Table,
     Trace,
+    table_of,
 )
 from analysis.presentation.formatting import bytes_text, rate, rate_range, round_bytes
 from engine.documents.estimated import EstimatedCard
@@ -77,7 +77,7 @@ def memory_plot(
         x=batch_axis(_sizes(traces), is_log=True),
         y=bytes_axis(heights, is_log=False),
         traces=tuple(traces),
-        table=_table(traces, main, bytes_text, roles),
+        table=table_of(traces, "Batch", bytes_text, _notes(roles)),
         levels=(ReferenceLine(limit_bytes, f"limit {round_bytes(limit_bytes)}"),) if limit_bytes else (),
         labels=(*refusal, *_answer(held, roles, bytes_text)),
     )
@@ -105,7 +105,7 @@ def speed_plot(probes: Sequence[ProbeRow], *, roles: Roles, intervals: Intervals
         x=batch_axis(_sizes([main]), is_log=True),
         y=rate_axis(speed_heights(dots), is_log=False),
         traces=(main,),
-        table=_table([main], main, rate, roles),
+        table=table_of([main], "Batch", rate, _notes(roles)),
         labels=_answer(speeds, roles, lambda value: f"{rate(value)} samples/s"),
     )
 
@@ -192,17 +192,8 @@ def _sizes(traces: Iterable[Trace]) -> list[int]:
     return sorted({int(dot.x) for trace in traces for dot in (*trace.dots, *trace.crosses)})
 
 
-def _table(traces: Sequence[Trace], main: Trace, text: Callable[[float], str], roles: Roles) -> Table:
-    by_trace = [{dot.x: text(dot.y) for dot in trace.dots} for trace in traces]
-    notes = {dot.x: "fits" for dot in main.dots}
-    notes |= {size: text for size, text, _ in _marks(roles) if size in notes}
-    notes |= {cross.x: "out of memory" for cross in main.crosses}
-    rows = tuple(
-        (f"{size:,}", *(texts.get(size, "not measured") for texts in by_trace), notes.get(size, "not tested"))
-        for size in _sizes(traces)
-    )
-    figures = len(traces) + 1
-    return Table(("Batch", *(trace.name for trace in traces), "Note"), rows, frozenset(range(figures)))
+def _notes(roles: Roles) -> dict[int, str]:
+    return {size: words for size, words, _ in _marks(roles)}
 
 
 def _memory_sentence(points: Points, refused: Sequence[int], limit_bytes: int | None) -> str:
@@ -235,7 +226,6 @@ def rounds_plot(rounds: Sequence[SpeedRound], today: int) -> Plot | None:
         )
         name = f"batch {size:,}{', today' if size == today else ''}"
         traces.append(Trace(name, SeriesStyle.of(1 - place), dots, has_line=False))
-    cells = tuple((str(number), rate(each[today]), rate(each[other])) for number, each in enumerate(speeds, start=1))
     ticks = tuple((float(number), str(number)) for number in range(1, len(speeds) + 1))
     return Plot(
         key="rounds",
@@ -244,5 +234,5 @@ def rounds_plot(rounds: Sequence[SpeedRound], today: int) -> Plot | None:
         x=Axis("round", 0.5, len(speeds) + 0.5, ticks),
         y=rate_axis([speed for each in speeds for speed in each.values()], is_log=True),
         traces=tuple(traces),
-        table=Table(("Round", *(trace.name for trace in traces)), cells, frozenset((0, 1, 2))),
+        table=table_of(traces, "Round", rate),
     )

@@ -102,8 +102,8 @@ def test_only_tiles_with_room_have_text() -> None:
     small = [LiveBlock(MIB, "gradients", f"part{number}") for number in range(20)]
     filled = filled_memory(breakdown(LOGITS, *small))
     assert filled is not None
-    assert [tile.room for tile in filled.tiles][0] == "always"
-    assert {tile.room for tile in filled.tiles[1:]} == {""}
+    assert [tile.room for tile, _ in filled.tiles][0] == "always"
+    assert {tile.room for tile, _ in filled.tiles[1:]} == {""}
 
 
 SPEC = TuneSpec(COMMAND, current_batch_size=4, name="train")
