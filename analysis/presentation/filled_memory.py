@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from analysis.presentation.formatting import bytes_text, percent, round_bytes
+from analysis.presentation.formatting import bytes_text, percent
 from engine.results.memory_breakdown import (
     ACTIVATIONS,
     COMMUNICATION,
@@ -21,7 +21,7 @@ from engine.results.memory_breakdown import (
     Entry,
     MemoryBreakdown,
     by_kind,
-    describe_place,
+    describe_moment,
 )
 
 _CSS = {
@@ -35,7 +35,6 @@ _CSS = {
     WORKSPACES: "kind-workspaces",
     UNATTRIBUTED: "kind-other",
 }
-_MEASURED, _PREDICTED = ("ran", "needed", "were"), ("would run", "would need", "would be")
 SHOWN = 12
 """Rows of the table that are open at once; the rest is folded."""
 WIDE_PERCENT, NARROW_PERCENT = 12.0, 45.0
@@ -86,7 +85,7 @@ class FilledRow:
 class FilledMemory:
     title: str
     sentence: str
-    place: str
+    moment: str
     is_predicted: bool
     total_bytes: int
     tiles: tuple[tuple[Tile, FilledRow], ...]
@@ -104,9 +103,9 @@ def filled_memory(breakdown: MemoryBreakdown | None) -> FilledMemory | None:
     rows = tuple(_row(entry, breakdown) for entry in breakdown.entries)
     held = "filled the memory at" if breakdown.moment == "refusal" else "held the memory at the peak of"
     return FilledMemory(
-        title=f"What {held} batch {breakdown.batch_size:,}",
+        title=f"What {held} batch {breakdown.batch_size:,}{f', step {breakdown.step}' if breakdown.step else ''}",
         sentence=_sentence(breakdown),
-        place=_place(breakdown),
+        moment=describe_moment(breakdown),
         is_predicted=breakdown.method == "estimated",
         total_bytes=breakdown.total_bytes,
         tiles=tuple((tile, rows[tile.index]) for tile in tiles([row.size_bytes for row in rows])),
@@ -133,22 +132,6 @@ def _sentence(breakdown: MemoryBreakdown) -> str:
 
 def _modules(entry: Entry) -> str:
     return f" ({entry.modules:,} modules)" if entry.modules > 1 else ""
-
-
-def _place(breakdown: MemoryBreakdown) -> str:
-    request, live = breakdown.request, bytes_text(breakdown.total_bytes)
-    where = describe_place(request)
-    ran, needed, were = _PREDICTED if breakdown.method == "estimated" else _MEASURED
-    if breakdown.moment == "peak":
-        return f"{live} live at the peak, reached{where or ' before the first step'}."
-    of_limit = f" of {round_bytes(breakdown.limit_bytes)}" if breakdown.limit_bytes else ""
-    if request.size_bytes == 0:
-        return f"{live} {were} live before the first step, more than the limit{of_limit}."
-    more = "" if request.size_bytes is None else f": it {needed} {bytes_text(request.size_bytes)} more"
-    step = f"Step {breakdown.step}" if breakdown.step else "It"
-    if breakdown.method == "measured" and request.kind:  # a CPU refuses nothing: the step went on to a higher peak
-        return f"{step} first exceeded the limit{where}{more}, with {live}{of_limit} in use."
-    return f"{step} {ran} out of memory{where}{more}, with {live}{of_limit} in use."
 
 
 def _fragmentation(breakdown: MemoryBreakdown) -> str:

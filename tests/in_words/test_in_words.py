@@ -104,7 +104,7 @@ def _on_the_page(result: Measured) -> list[str]:
         ("Training", [f"{name}: {text}" for name, text in result_summary.training_rows(result)]),
         ("Loader", result_summary.loader_limit(result)),
         ("Timings", [f"{name}: {seconds:.1f}" for name, seconds in result_summary.timings(result)]),
-        ("Filled", filled and [filled.title, filled.place, filled.sentence, filled.fragmentation]),
+        ("Filled", filled and [filled.title, filled.moment, filled.sentence, filled.fragmentation]),
     ]
     said = []
     for name, texts in parts:
