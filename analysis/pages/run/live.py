@@ -145,18 +145,22 @@ def estimate_before(attempt: Attempt | None) -> EstimatedCard | None:
 
 def chart_so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement]) -> Plot | None:
     device = ((attempt.environment or {}).get("device") or {}) if attempt else {}
-    roles = {"current": run.spec.get("current_batch_size")}
     limit_bytes = device.get("limit_bytes") if isinstance(device, dict) else None
-    limit_bytes = limit_bytes if isinstance(limit_bytes, int) and limit_bytes > 0 else None
-    return memory_plot(probes, limit_bytes=limit_bytes, roles=roles, estimate=estimate_before(attempt))
+    return memory_plot(
+        [row.probe for row in probes],
+        limit_bytes=limit_bytes if isinstance(limit_bytes, int) and limit_bytes > 0 else None,
+        roles={"current": run.spec.get("current_batch_size")},
+        estimate=estimate_before(attempt),
+    )
 
 
 def stored_probe_lines(
     run: Run, probes: Sequence[Measurement], estimate: EstimatedCard | None = None
 ) -> list[ProbeLine]:
     """Return table rows of the last attempt's probes; the only role known yet is today's size."""
-    carried = frozenset(map(probe_key, (row for row in probes if row.is_carried)))
-    return probe_lines(probes, {"current": run.spec.get("current_batch_size")}, carried, estimate)
+    carried = frozenset(probe_key(row.probe) for row in probes if row.is_carried)
+    roles = {"current": run.spec.get("current_batch_size")}
+    return probe_lines([row.probe for row in probes], roles, carried, estimate)
 
 
 def _checksum(seen: object) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from analysis.models import Measurement
 from analysis.presentation.charts.axes import Axis, batch_axis, bytes_axis, rate_axis
 from analysis.presentation.charts.plots import (
     RING,
@@ -18,8 +17,9 @@ from analysis.presentation.charts.plots import (
 )
 from analysis.presentation.formatting import bytes_text, rate, rate_range, round_bytes
 from engine.documents.estimated import EstimatedCard
-from engine.results.result import Outcome, Probe, Purpose
+from engine.results.result import Outcome, Probe
 from engine.results.speed_rounds import SpeedRound, Stage
+from engine.results.stats import decisive_probes
 
 Points = dict[int, float]
 """A figure by batch size, in rising order."""
@@ -28,36 +28,29 @@ Intervals = Iterable[tuple[int, float, float]]
 Roles = Mapping[str, int | None]
 """The recommended, the fastest, the largest and the current batch size."""
 
-ProbeRow = Probe | Measurement
-
 _MEMORY, _ALLOCATED = SeriesStyle("line-memory"), SeriesStyle("line-allocated")
 _SPEED, _ESTIMATED = SeriesStyle("line-speed"), SeriesStyle("line-estimated", RING)
 
 
-def memory_points(probes: Iterable[ProbeRow]) -> Points:
-    """Return the memory that the training took: reserved where an allocator reserves, else allocated."""
-    return _points(
-        probes,
-        lambda probe: probe.peak_allocated_bytes if probe.peak_reserved_bytes is None else probe.peak_reserved_bytes,
-    )
+def memory_points(probes: Iterable[Probe]) -> Points:
+    return _points(probes, lambda probe: probe.memory_bytes)
 
 
-def speed_points(probes: Iterable[ProbeRow]) -> Points:
+def speed_points(probes: Iterable[Probe]) -> Points:
     return _points(probes, lambda probe: probe.samples_per_second)
 
 
-def unsteady_sizes(probes: Iterable[ProbeRow]) -> frozenset[int]:
-    steady = {probe.batch_size: probe.timing_is_steady for probe in probes if probe.samples_per_second is not None}
-    return frozenset(size for size, is_steady in steady.items() if is_steady is False)
+def unsteady_sizes(probes: Iterable[Probe]) -> frozenset[int]:
+    return frozenset(size for size, probe in decisive_probes(probes).items() if probe.timing_is_steady is False)
 
 
 def memory_plot(
-    probes: Sequence[ProbeRow], *, limit_bytes: int | None, roles: Roles, estimate: EstimatedCard | None = None
+    probes: Sequence[Probe], *, limit_bytes: int | None, roles: Roles, estimate: EstimatedCard | None = None
 ) -> Plot | None:
     held = memory_points(probes)
     if not held:
         return None
-    refused = sorted({probe.batch_size for probe in probes if probe.outcome == Outcome.OUT_OF_MEMORY})
+    refused = [size for size, probe in decisive_probes(probes).items() if probe.outcome is Outcome.OUT_OF_MEMORY]
     top = limit_bytes or max(held.values())
     is_reserved = any(probe.peak_reserved_bytes is not None for probe in probes)
     crosses = tuple(PlotPoint(size, top, f"batch {size:,}: out of memory") for size in refused)
@@ -83,7 +76,7 @@ def memory_plot(
     )
 
 
-def speed_plot(probes: Sequence[ProbeRow], *, roles: Roles, intervals: Intervals = ()) -> Plot | None:
+def speed_plot(probes: Sequence[Probe], *, roles: Roles, intervals: Intervals = ()) -> Plot | None:
     speeds, unsteady = speed_points(probes), unsteady_sizes(probes)
     if not speeds:
         return None
@@ -133,15 +126,10 @@ def speed_heights(dots: Iterable[PlotPoint]) -> list[float]:
     return [height for dot in dots for height in (dot.y, *(dot.interval or ()))]
 
 
-def _points(probes: Iterable[ProbeRow], read: Callable[[ProbeRow], float | None]) -> Points:
-    """Return one point for each size: the latest probe, but not a soak's, which has other conditions."""
-    points: Points = {}
-    for probe in probes:
-        value = read(probe)
-        is_repeat_in_a_soak = probe.purpose == Purpose.SOAK and probe.batch_size in points
-        if probe.outcome == Outcome.FITS and value is not None and not is_repeat_in_a_soak:
-            points[probe.batch_size] = value
-    return dict(sorted(points.items()))
+def _points(probes: Iterable[Probe], read: Callable[[Probe], float | None]) -> Points:
+    """Return a figure of each size that fits and has it, in rising order."""
+    found = ((size, read(probe)) for size, probe in decisive_probes(probes).items() if probe.fits)
+    return {size: value for size, value in found if value is not None}
 
 
 def memory_dots(points: Points, name: str = "", word: str = "") -> tuple[PlotPoint, ...]:

@@ -130,7 +130,7 @@ def test_a_timing_that_was_not_steady_is_hollow_and_says_so() -> None:
     drawing = drawn(speed([fits(16), unsteady], roles={}))
     assert [dot.get("class") for dot in having(drawing, "dot")] == ["dot", "dot is-hollow"]
     assert tooltips(drawing)[1].endswith("not steady")
-    again = drawn(speed([fits(16), unsteady, replace(fits(64), timing_is_steady=True)], roles={}))
+    again = drawn(speed([fits(16), unsteady, replace(fits(64), timing_is_steady=True, step_seconds=0.1)], roles={}))
     assert [dot.get("class") for dot in having(again, "dot")] == ["dot", "dot"]
 
 
