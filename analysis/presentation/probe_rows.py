@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from analysis.models import Measurement
 from analysis.presentation.charts.curves import ROLE_WORDS
 from engine.describe.probe import OUTCOMES, PURPOSES, shown_throughput
 from engine.documents.estimated import EstimatedCard
@@ -48,7 +49,7 @@ class ProbeLine:
 ProbeKey = tuple[int, str, float]
 
 
-def probe_key(probe: Probe) -> ProbeKey:
+def probe_key(probe: Probe | Measurement) -> ProbeKey:
     return (probe.batch_size, str(probe.purpose), probe.wall_seconds)
 
 

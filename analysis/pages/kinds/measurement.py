@@ -137,8 +137,7 @@ def _evidence(run: Run, result: Measured, money: Savings) -> dict[str, Any]:
     certificate = certificate_lines(result)
     if result.estimate is not None:
         certificate.append(result_summary.estimate_evidence(result.estimate, result))
-    from_earlier_attempt = Probes.objects.of(run).filter(is_carried=True)
-    carried = frozenset(probe_key(row.probe) for row in from_earlier_attempt)
+    carried = frozenset(map(probe_key, Probes.objects.of(run).filter(is_carried=True)))  # from an earlier attempt
     lines = probe_lines(result.probes, result.roles, carried)
     return {
         "charts": result_plots(result),

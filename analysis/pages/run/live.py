@@ -158,7 +158,7 @@ def stored_probe_lines(
     run: Run, probes: Sequence[Measurement], estimate: EstimatedCard | None = None
 ) -> list[ProbeLine]:
     """Return table rows of the last attempt's probes; the only role known yet is today's size."""
-    carried = frozenset(probe_key(row.probe) for row in probes if row.is_carried)
+    carried = frozenset(probe_key(row) for row in probes if row.is_carried)
     roles = {"current": run.spec.get("current_batch_size")}
     return probe_lines([row.probe for row in probes], roles, carried, estimate)
 
