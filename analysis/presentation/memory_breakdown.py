@@ -19,7 +19,7 @@ def stack_probe(result: Measured) -> Probe | None:
 
 def stack(result: Measured) -> Stack | None:
     probe = stack_probe(result)
-    return probe and _stack_at(probe)
+    return _stack_at(probe) if probe else None
 
 
 def stacks(result: Measured) -> list[Stack]:

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..estimate.tracing.hidden_devices import HIDDEN
+from ..phase_facts import event_line
 from ..program import PROGRAM
 from ..run_kind import RunKind
 from ..validation.spec import SETTINGS, ValidationSpec
@@ -19,7 +20,7 @@ from ..worker.counted import counted
 from .command import Command
 from .exit_status import exit_status_of_validation
 from .options import device_hold, settings_given, spec_given
-from .printing.console import event_line, receiver
+from .printing.console import receiver
 from .printing.output import print_json
 from .printing.terminal import say_lines, width_of, wrapped
 from .reporting import Reported, Reporting, run_params
