@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from analysis.presentation.formatting import bytes_text, percent, round_bytes
+from analysis.presentation.formatting import bytes_text, percent
 from engine.results.memory_breakdown import (
     ACTIVATIONS,
     COMMUNICATION,
@@ -21,7 +21,7 @@ from engine.results.memory_breakdown import (
     Entry,
     MemoryBreakdown,
     by_kind,
-    describe_place,
+    describe_moment,
 )
 
 _CSS = {
@@ -35,7 +35,6 @@ _CSS = {
     WORKSPACES: "kind-workspaces",
     UNATTRIBUTED: "kind-other",
 }
-_MEASURED, _PREDICTED = ("ran", "needed", "were"), ("would run", "would need", "would be")
 SHOWN = 12
 """Rows of the table that are open at once; the rest is folded."""
 WIDE_PERCENT, NARROW_PERCENT = 12.0, 45.0
@@ -47,17 +46,25 @@ ASPECT = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class FilledTile:
-    """One rectangle of the treemap. `room` is always, wide (hidden on a phone) or empty where no text has room."""
+class Tile:
+    """One rectangle of the treemap: `index` is of the size that it shows; the rest in percent of the picture."""
 
-    x: str
-    y: str
-    width: str
-    height: str
-    css_class: str
-    room: str
-    has_second_line: bool
-    row: FilledRow
+    index: int
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def room(self) -> str:
+        """Return where its text has room: always, wide (hidden on a phone), or empty for nowhere."""
+        if self.height < LINE_PERCENT or self.width < WIDE_PERCENT:
+            return ""
+        return "wide" if self.width < NARROW_PERCENT else "always"
+
+    @property
+    def has_second_line(self) -> bool:
+        return self.height >= 2 * LINE_PERCENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +85,10 @@ class FilledRow:
 class FilledMemory:
     title: str
     sentence: str
-    place: str
+    moment: str
     is_predicted: bool
     total_bytes: int
-    tiles: tuple[FilledTile, ...]
+    tiles: tuple[tuple[Tile, FilledRow], ...]
     legend: tuple[tuple[str, str, int, str], ...]
     rows: tuple[FilledRow, ...]
     more_rows: tuple[FilledRow, ...]
@@ -96,12 +103,12 @@ def filled_memory(breakdown: MemoryBreakdown | None) -> FilledMemory | None:
     rows = tuple(_row(entry, breakdown) for entry in breakdown.entries)
     held = "filled the memory at" if breakdown.moment == "refusal" else "held the memory at the peak of"
     return FilledMemory(
-        title=f"What {held} batch {breakdown.batch_size:,}",
+        title=f"What {held} batch {breakdown.batch_size:,}{f', step {breakdown.step}' if breakdown.step else ''}",
         sentence=_sentence(breakdown),
-        place=_place(breakdown),
+        moment=describe_moment(breakdown),
         is_predicted=breakdown.method == "estimated",
         total_bytes=breakdown.total_bytes,
-        tiles=_tiles(rows),
+        tiles=tuple((tile, rows[tile.index]) for tile in tiles([row.size_bytes for row in rows])),
         legend=tuple(
             (_CSS[kind], CONTENT_LABELS[kind], size, percent(size / breakdown.total_bytes))
             for kind, size in sorted(by_kind(breakdown).items(), key=lambda item: -item[1])
@@ -127,22 +134,6 @@ def _modules(entry: Entry) -> str:
     return f" ({entry.modules:,} modules)" if entry.modules > 1 else ""
 
 
-def _place(breakdown: MemoryBreakdown) -> str:
-    request, live = breakdown.request, bytes_text(breakdown.total_bytes)
-    where = describe_place(request)
-    ran, needed, were = _PREDICTED if breakdown.method == "estimated" else _MEASURED
-    if breakdown.moment == "peak":
-        return f"{live} live at the peak, reached{where or ' before the first step'}."
-    of_limit = f" of {round_bytes(breakdown.limit_bytes)}" if breakdown.limit_bytes else ""
-    if request.size_bytes == 0:
-        return f"{live} {were} live before the first step, more than the limit{of_limit}."
-    more = "" if request.size_bytes is None else f": it {needed} {bytes_text(request.size_bytes)} more"
-    step = f"Step {breakdown.step}" if breakdown.step else "It"
-    if breakdown.method == "measured" and request.kind:  # a CPU refuses nothing: the step went on to a higher peak
-        return f"{step} first exceeded the limit{where}{more}, with {live}{of_limit} in use."
-    return f"{step} {ran} out of memory{where}{more}, with {live}{of_limit} in use."
-
-
 def _fragmentation(breakdown: MemoryBreakdown) -> str:
     if breakdown.cached_bytes is None:
         return ""
@@ -165,29 +156,6 @@ def _row(entry: Entry, breakdown: MemoryBreakdown) -> FilledRow:
         size_bytes=entry.size_bytes,
         share=percent(entry.size_bytes / breakdown.total_bytes),
     )
-
-
-def _tiles(rows: tuple[FilledRow, ...]) -> tuple[FilledTile, ...]:
-    drawn = []
-    for tile in tiles([row.size_bytes for row in rows]):
-        room = "" if tile.height < LINE_PERCENT or tile.width < WIDE_PERCENT else "wide"
-        if room and tile.width >= NARROW_PERCENT:
-            room = "always"
-        x, y, width, height = (f"{value:.3f}%" for value in (tile.x, tile.y, tile.width, tile.height))
-        row = rows[tile.index]
-        drawn.append(FilledTile(x, y, width, height, row.css_class, room, tile.height >= 2 * LINE_PERCENT, row))
-    return tuple(drawn)
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """One rectangle: `index` is of the size that it shows; the rest in percent of the picture."""
-
-    index: int
-    x: float
-    y: float
-    width: float
-    height: float
 
 
 def tiles(sizes: Sequence[float]) -> list[Tile]:

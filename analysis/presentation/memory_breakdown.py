@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict
 
-from analysis.presentation.charts.bars import Stack, memory_stack
+from analysis.presentation.charts.bars import Stack, stack_of
 from engine.documents.measured import Measured
 from engine.results.result import Probe
 from engine.results.stats import decisive_probes
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """The value of one counter at the peak, as a share of the limit. `text` says what is counted."""
-
-    name: str
-    text: str
-    size_bytes: int
-    width_percent: str
-
-
-@dataclass(frozen=True, slots=True)
-class Peak:
-    batch_size: int
-    size_bytes: int
-    percent: str
-    phase: str
 
 
 def stack_probe(result: Measured) -> Probe | None:
@@ -37,22 +19,23 @@ def stack_probe(result: Measured) -> Probe | None:
 
 def stack(result: Measured) -> Stack | None:
     probe = stack_probe(result)
-    if probe is None or probe.memory_by_kind is None:
-        return None
-    return memory_stack(probe.batch_size, probe.memory_by_kind, peak_phase=probe.peak_phase)
+    return _stack_at(probe) if probe else None
 
 
 def stacks(result: Measured) -> list[Stack]:
-    probes = [probe for probe in decisive_probes(result.probes).values() if probe.fits and probe.memory_by_kind]
-    drawn = (
-        memory_stack(probe.batch_size, kinds, peak_phase=probe.peak_phase, whole_bytes=result.limit_bytes)
-        for probe in probes
-        if (kinds := probe.memory_by_kind) is not None
-    )
-    return [each for each in drawn if each is not None]
+    fitting = [probe for probe in decisive_probes(result.probes).values() if probe.fits]
+    return [stack for probe in fitting if (stack := _stack_at(probe, result.limit_bytes))]
 
 
-def levels(result: Measured) -> list[Level]:
+def _stack_at(probe: Probe, whole_bytes: int = 0) -> Stack | None:
+    kinds = asdict(probe.memory_by_kind) if probe.memory_by_kind else {}
+    named = [(key.removesuffix("_bytes"), size) for key, size in kinds.items()]
+    parts = [(name, name.replace("_", " "), size) for name, size in named]
+    return stack_of(probe.batch_size, parts, peak_phase=probe.peak_phase, whole_bytes=whole_bytes)
+
+
+def levels(result: Measured) -> list[tuple[str, str, int, str]]:
+    """Return what each counter had at the peak: its name, what it counts, its bytes and their share of the most."""
     probe = stack_probe(result)
     if probe is None:
         return []
@@ -63,20 +46,15 @@ def levels(result: Measured) -> list[Level]:
         ("limit", "memory that this run may use", result.limit_bytes),
     )
     whole = max(size for *_, size in rows if size is not None)
-    return [Level(name, text, size, f"{size / whole * 100:.2f}%") for name, text, size in rows if size is not None]
+    return [(name, text, size, f"{size / whole * 100:.2f}%") for name, text, size in rows if size is not None]
 
 
-def peaks_without_parts(result: Measured) -> list[Peak]:
-    """Return the peak of each size where no probe tells what filled it, as of somebody's own training."""
+def peaks_without_parts(result: Measured) -> list[tuple[Probe, str, str]]:
+    """Return each size's probe, its share of the limit and its phase where no probe tells what filled the memory."""
     if any(probe.memory_by_kind is not None for probe in result.probes):
         return []
     return [
-        Peak(
-            probe.batch_size,
-            size,
-            f"{size / result.limit_bytes * 100:.1f} %",
-            (probe.peak_phase or "").replace("_", " "),
-        )
+        (probe, f"{size / result.limit_bytes * 100:.1f} %", (probe.peak_phase or "").replace("_", " "))
         for probe in decisive_probes(result.probes).values()
         if probe.fits and (size := probe.memory_bytes) is not None
     ]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from analysis.presentation.charts.curves import ROLE_WORDS, ProbeRow
+from analysis.models import Measurement
+from analysis.presentation.charts.curves import ROLE_WORDS
 from engine.describe.probe import OUTCOMES, PURPOSES, shown_throughput
 from engine.documents.estimated import EstimatedCard
-from engine.results.result import Outcome, Purpose
+from engine.results.result import Outcome, Probe, Purpose
 
 _MARKS = {
     Outcome.FITS: ("✓", "fits"),
@@ -20,7 +21,7 @@ _MARKS = {
 
 @dataclass(frozen=True, slots=True)
 class ProbeLine:
-    probe: ProbeRow
+    probe: Probe
     icon: str
     word: str
     css_class: str
@@ -41,19 +42,19 @@ class ProbeLine:
     def is_timed_without_figure(self) -> bool:
         """Whether it was timed alone without a claim of speed: its row would hold nothing but dashes."""
         probe = self.probe
-        is_timing = Purpose(probe.purpose) is Purpose.TIMING and Outcome(probe.outcome) is Outcome.FITS
+        is_timing = probe.purpose is Purpose.TIMING and probe.fits
         return is_timing and probe.peak_allocated_bytes is None and probe.samples_per_second is None
 
 
 ProbeKey = tuple[int, str, float]
 
 
-def probe_key(probe: ProbeRow) -> ProbeKey:
+def probe_key(probe: Probe | Measurement) -> ProbeKey:
     return (probe.batch_size, str(probe.purpose), probe.wall_seconds)
 
 
 def probe_lines(
-    probes: Iterable[ProbeRow],
+    probes: Iterable[Probe],
     roles: Mapping[str, int | None],
     carried: Collection[ProbeKey] = (),
     estimate: EstimatedCard | None = None,
@@ -62,11 +63,11 @@ def probe_lines(
     estimated = {point.batch_size: point.peak_allocated_bytes for point in estimate.points} if estimate else {}
     lines = []
     for probe in probes:
-        outcome, size = Outcome(probe.outcome), probe.batch_size
+        outcome, size = probe.outcome, probe.batch_size
         icon, css_class = _MARKS[outcome]
         held = [label for role, label in ROLE_WORDS.items() if roles.get(role) == size]
         carried_over = "carried over" if probe_key(probe) in carried else None
-        notes = (*held, *filter(None, (PURPOSES.get(Purpose(probe.purpose)), carried_over)))
+        notes = (*held, *filter(None, (PURPOSES.get(probe.purpose), carried_over)))
         is_recommended = roles.get("recommended") == size
         lines.append(ProbeLine(probe, icon, OUTCOMES[outcome], css_class, notes, is_recommended, estimated.get(size)))
     return lines

@@ -20,6 +20,7 @@ from analysis.presentation.charts.plots import (
     Table,
     Trace,
     pareto_front,
+    table_of,
 )
 from analysis.presentation.estimate_summary import size_text
 from analysis.presentation.formatting import bytes_text, rate, rate_range, round_bytes
@@ -185,10 +186,9 @@ def frontier_plot(made: Frontier) -> Plot | None:
         return None
     unit = "tokens" if made.unit == "tokens" else "pixels a side"
     sizes = [size for row in rows for size in (row.safe_batch_size, row.largest_batch_size)]
-    largest = _trace("Largest", "line-allocated", unit, [(row.input_size, row.largest_batch_size) for row in rows])
-    safe = _trace("With margin", "line-estimated", unit, [(row.input_size, row.safe_batch_size) for row in rows])
+    largest = _trace("Largest", "line-allocated", unit, {row.input_size: row.largest_batch_size for row in rows})
+    safe = _trace("With margin", "line-estimated", unit, {row.input_size: row.safe_batch_size for row in rows})
     first, last = rows[0], rows[-1]
-    lines = tuple((f"{row.input_size:,}", f"{row.largest_batch_size:,}", f"{row.safe_batch_size:,}") for row in rows)
     return Plot(
         key="frontier",
         title=f"Batch size by {heading.lower()}",
@@ -197,10 +197,12 @@ def frontier_plot(made: Frontier) -> Plot | None:
         x=replace(batch_axis([row.input_size for row in rows], is_log=True), title=f"{unit} (log scale)"),
         y=batch_axis(sizes, is_log=True),
         traces=(largest, safe),
-        table=Table((heading, "Largest batch", "With margin"), lines, numbers=frozenset((1, 2))),
+        table=table_of((largest, safe), heading, lambda batch: f"{batch:,}"),
     )
 
 
-def _trace(name: str, css_class: str, unit: str, points: list[tuple[int, int]]) -> Trace:
-    dots = tuple(PlotPoint(size, batch, f"{size:,} {unit}: {batch:,}, {name.lower()}") for size, batch in points)
+def _trace(name: str, css_class: str, unit: str, batch_of: Mapping[int, int]) -> Trace:
+    dots = tuple(
+        PlotPoint(size, batch, f"{size:,} {unit}: {batch:,}, {name.lower()}") for size, batch in batch_of.items()
+    )
     return Trace(name, SeriesStyle(css_class), dots, is_predicted=True)

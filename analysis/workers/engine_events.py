@@ -15,15 +15,11 @@ from msgspec import Meta, convert, defstruct
 
 from analysis.runs.services import LogLine
 from engine.answers import Impossible, impossible_estimate, impossible_facts
-from engine.describe.estimate import describe_for_card
-from engine.describe.probe import describe_probe
 from engine.estimate.types import Estimate
-from engine.from_json import from_json
-from engine.progress import PHASE_LABELS
-from engine.results.result import DeviceFacts, Probe
+from engine.results.result import DeviceFacts
 from engine.text.printable import printable
-from engine.text.units import format_bytes, sentence_case
-from engine.time_left import describe_left, describe_round
+from engine.text.units import sentence_case
+from engine.time_left.phase_facts import event_line
 
 EVENTS = (
     *("started", "phase", "stage", "device", "probe_started", "progress", "probe", "timing"),
@@ -48,9 +44,6 @@ _FORMS = {
     "device": defstruct("device", [("device", DeviceFacts), ("environment", dict[str, Any] | None, None)]),
 }
 """The members that are read, with their types and, where they may be missing, None. An unknown phase is ignored."""
-
-_ROUNDS_A_LINE = 5
-"""A round of timing takes a second or two: a line for each would make the rest of the log hard to find."""
 _SHOWN_OF_GARBAGE = 200
 
 
@@ -92,35 +85,14 @@ def is_result(line: bytes) -> bool:
 def log_line(event: dict[str, Any]) -> LogLine | None:
     """Return the log line for an event; None where it would add nothing."""
     match event:
-        case {"event": "log", "message": message}:
-            return LogLine("warning" if event.get("level") == "warning" else "info", str(message))
-        case {"event": "phase", "phase": phase}:
-            return LogLine("info", PHASE_LABELS.get(str(phase), str(phase)).capitalize())
         case {"event": "stage", "stage": stage}:
             return LogLine("info", sentence_case(str(stage)[:200]))
-        case {"event": "device", "device": {"name": name, "capacity_bytes": int(capacity)}}:
-            return LogLine("info", f"Device: {name}, {format_bytes(capacity)}")
-        case {"event": "probe", "probe": dict(probe)}:
-            return LogLine("info", describe_probe(Probe.from_dict(probe)))
-        case {"event": "timing", "round": int(number), "batch_sizes": [*sizes]} if (
-            sizes and number % _ROUNDS_A_LINE == 1
-        ):
-            return LogLine(
-                "info", _describe_round(number, sizes, event.get("rounds_expected"), event.get("seconds_left"))
-            )
-        case {"event": "estimate", "estimate": dict(estimate)}:
-            return LogLine("info", describe_for_card(from_json(Estimate, estimate)))
         case {"event": "error", "error": {"message": message}}:
             return LogLine("error", str(message))
-    return None
-
-
-def _describe_round(number: int, batch_sizes: list[Any], expected: object, seconds_left: object) -> str:
-    """Write `comparing speed, round 6 of about 12: 16, 32 and 64 in turns, about 40 s left`."""
-    *others, last = map(str, batch_sizes)
-    sizes = f"{', '.join(others)} and {last} in turns" if others else f"{last} alone"
-    left = f", {describe_left(seconds_left)}" if isinstance(seconds_left, int | float) else ""
-    return f"comparing speed, {describe_round(number, expected)}: {sizes}{left}"
+        case {"event": "log", "level": "warning", "message": message}:
+            return LogLine("warning", str(message))
+    line = event_line(event)
+    return None if line is None else LogLine("info", sentence_case(line) if event["event"] == "phase" else line)
 
 
 def _refuse(constant: str) -> None:

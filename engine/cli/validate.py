@@ -13,13 +13,14 @@ from typing import Any
 from ..estimate.tracing.hidden_devices import HIDDEN
 from ..program import PROGRAM
 from ..run_kind import RunKind
+from ..time_left.phase_facts import event_line
 from ..validation.spec import SETTINGS, ValidationSpec
 from ..validation.verdict import ValidationResult, Verdict
 from ..worker.counted import counted
 from .command import Command
 from .exit_status import exit_status_of_validation
 from .options import device_hold, settings_given, spec_given
-from .printing.console import event_line, receiver
+from .printing.console import receiver
 from .printing.terminal import say_lines, width_of, wrapped
 from .reporting import Reporting, run_params
 

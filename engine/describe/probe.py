@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from ..results.result import Outcome, Probe, Purpose
 from ..text.units import format_bytes
 
@@ -37,21 +35,9 @@ def describe_probe(probe: Probe) -> str:
     return f"{said} ({reason[0][:_REASON_MOST]})" if reason else said
 
 
-class Timed(Protocol):
-    """What tells whether a probe's throughput may be shown."""
-
-    @property
-    def outcome(self) -> str: ...
-    @property
-    def samples_per_second(self) -> float | None: ...
-    @property
-    def timing_is_steady(self) -> bool | None: ...
-
-
-def shown_throughput(probe: Timed) -> float | None:
+def shown_throughput(probe: Probe) -> float | None:
     """Return the throughput of steady steps, else None: readers divide figures that stand below each other."""
-    is_known = Outcome(probe.outcome) is Outcome.FITS and probe.timing_is_steady is not False
-    return probe.samples_per_second if is_known else None
+    return probe.samples_per_second if probe.fits and probe.timing_is_steady is not False else None
 
 
 def describe_outcome(probe: Probe) -> str:

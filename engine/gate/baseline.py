@@ -20,7 +20,6 @@ from ..report.address import TOKEN_VARIABLE, Address, token_of
 from ..report.http import Portal
 from ..report.protocol import PortalAnswer, describe
 from ..results.result_file import read_document
-from ..text.printable import printable
 from .compare import workload_differences
 from .origin import ResultOrigin
 
@@ -28,6 +27,8 @@ FIELD = "baseline"
 TIMEOUT_SECONDS, MOST_BYTES, MOST_LOOKED_AT = 30.0, 64 * 2**20, 20
 _FILTERS = ("precision", "optimizer", "sequence_length", "image_size")
 """Settings for the portal's filter, so that other runs do not hide the one to compare with."""
+_OF_TOKEN = f"; is {TOKEN_VARIABLE} set to a token that may read it?"
+_REMEDIES = {200: "; is it a run's API address, or the portal's?", 401: _OF_TOKEN, 403: _OF_TOKEN}
 _RUN = re.compile(r"/api/v1/runs/\d+(/result)?/?$")
 
 
@@ -92,13 +93,6 @@ def _answer(address: str) -> PortalAnswer:
 
 def _content(address: str, answer: PortalAnswer) -> Mapping[str, Any]:
     """Return the JSON object of an answer. Raises SpecError, whose text never holds the token."""
-    if not answer.status:
-        raise SpecError(FIELD, f"{address} cannot be reached: {printable(answer.reason)}")
-    if answer.status != HTTPStatus.OK:
-        remedy = f"; is {TOKEN_VARIABLE} set to a token that may read it?" if answer.status in (401, 403) else ""
-        remedy = f"; {printable(answer.reason)}" if answer.reason else remedy
-        phrase = HTTPStatus(answer.status).phrase if answer.status in set(HTTPStatus) else ""
-        raise SpecError(FIELD, f"{address} answered {answer.status} {phrase}{remedy}")
-    if not answer.body:
-        raise SpecError(FIELD, f"{address} answered no JSON object: is it a run's API address, or the portal's?")
+    if answer.status != HTTPStatus.OK or not answer.body:
+        raise SpecError(FIELD, f"{address}: {describe(answer)}{_REMEDIES.get(answer.status, '')}")
     return answer.body

@@ -207,7 +207,7 @@ def describe(breakdown: MemoryBreakdown) -> str:
 def describe_moment(breakdown: MemoryBreakdown) -> str:
     """Write "Batch 33 ran out of memory: 12.0 MiB at lm_head in backward, with 3.9 GiB of 4.0 GiB live."."""
     request, live = breakdown.request, format_bytes(breakdown.total_bytes)
-    size, where = f"{breakdown.batch_size:,}", describe_place(request)
+    size, where = f"{breakdown.batch_size:,}", _place(request)
     if breakdown.moment == "peak":
         return f"The peak of batch {size} is {live}{where}."
     limit = "" if breakdown.limit_bytes is None else format_bytes(breakdown.limit_bytes)
@@ -218,7 +218,7 @@ def describe_moment(breakdown: MemoryBreakdown) -> str:
     return f"Batch {size} {ran} out of memory: {requested}{where}, with {live}{f' of {limit}' if limit else ''} live."
 
 
-def describe_place(request: Request) -> str:
+def _place(request: Request) -> str:
     """Write " at lm_head in backward (mm)"; empty where nothing is known."""
     at = f" at {request.module}" if request.module else ""
     phase = f" in {request.phase.replace('_', ' ')}" if request.phase else ""

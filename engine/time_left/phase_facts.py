@@ -1,16 +1,48 @@
-"""PURE: a phase in a few words, for pages and the command line: what it tries now, and what it found."""
+"""PURE: an event as a line of a log, and a phase in a few words: what it tries now, and what it found."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..describe.estimate import describe_for_card
+from ..describe.probe import describe_probe, shown_throughput
+from ..estimate.types import Estimate
+from ..from_json import from_json
+from ..progress import PHASE_LABELS
 from ..results.result import Probe, Purpose
 from ..spec import MEMORY_STEPS
-from ..text.units import format_duration
-from . import describe_number, describe_round
+from ..text.units import format_bytes, format_duration
+from . import describe_left, describe_number, describe_round
 from .measurement import SEARCHED, SoFar, bracket
 from .starts import StartUnderWay
+
+ROUNDS_A_LINE = 5
+"""Rounds of the comparison of speeds between two lines; a round takes a second or two."""
+
+
+def event_line(event: Mapping[str, Any]) -> str | None:
+    """Return the line for an event, which may hold any text; None where it would add nothing."""
+    match event:
+        case {"event": "log", "message": message}:
+            return str(message)
+        case {"event": "phase", "phase": phase}:
+            cards = event.get("cards")
+            label = PHASE_LABELS.get(str(phase), str(phase))
+            return f"predicting for {cards} GPU{'' if cards == 1 else 's'}" if cards else label
+        case {"event": "device", "device": {"device": place, "name": name, "limit_bytes": limit}}:
+            return f"{name} ({place}){f', limit {format_bytes(limit)}' if isinstance(limit, int) else ''}"
+        case {"event": "probe", "probe": dict(stored)}:
+            probe = Probe.from_dict(stored)
+            is_without_figure = probe.purpose is Purpose.TIMING and shown_throughput(probe) is None
+            return None if is_without_figure else describe_probe(probe)  # why there is none is said once, of all sizes
+        case {"event": "timing", "round": int(number)} if number % ROUNDS_A_LINE == 0:
+            left = event.get("seconds_left")
+            of_rounds = describe_round(number, event.get("rounds_expected"))
+            return f"{of_rounds}{f', {describe_left(left)}' if isinstance(left, int | float) else ''}"
+        case {"event": "estimate", "estimate": dict(estimate)}:
+            return describe_for_card(from_json(Estimate, estimate))
+    return None
 
 
 def finding_of_phase(phase: str, known: SoFar) -> str:

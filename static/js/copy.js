@@ -2,26 +2,14 @@
 // the clipboard the text is selected.
 "use strict";
 
-function select(element) {
-  const range = document.createRange();
-  range.selectNodeContents(element);
-  const selection = getSelection();
-  selection.removeAllRanges();
-  selection.addRange(range);
-}
-
 function addCopyButton(element) {
-  const button = document.createElement("button"); // made here: without a script it could do nothing
-  button.type = "button";
-  button.className = "button";
-  button.textContent = "Copy";
-  button.ariaLabel = `Copy ${element.dataset.copy}`;
   const said = document.createElement("output"); // a live region: what it shows is read out
-  const row = document.createElement("div");
-  row.className = "row copy no-print";
+  const words = { textContent: "Copy", ariaLabel: `Copy ${element.dataset.copy}` };
+  const button = Object.assign(document.createElement("button"), { type: "button", className: "button", ...words });
+  button.onclick = () => copy(element, said);
+  const row = Object.assign(document.createElement("div"), { className: "row copy no-print" });
   row.append(button, said);
-  element.after(row);
-  button.addEventListener("click", () => copy(element, said));
+  element.after(row); // made here: without a script it could do nothing
 }
 
 async function copy(element, said) {
@@ -29,7 +17,7 @@ async function copy(element, said) {
     await navigator.clipboard.writeText(element.innerText.trim()); // no clipboard without https, except on this host
     said.textContent = "Copied";
   } catch {
-    select(element);
+    getSelection().selectAllChildren(element);
     said.textContent = "Selected: copy it with Ctrl+C";
   }
 }

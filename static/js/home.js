@@ -13,22 +13,11 @@ function showInputsOf(model) {
 }
 
 // made here, because without a script it could do nothing
-function searchBox(select) {
-  const box = document.createElement("input");
-  box.type = "search";
-  box.className = "search";
-  box.placeholder = select.dataset.search;
-  box.autocomplete = "off";
-  box.setAttribute("aria-label", select.dataset.search);
-  box.setAttribute("aria-controls", select.id);
-  return box;
-}
-
 function addSearch(select) {
-  const box = searchBox(select);
-  const status = document.createElement("p");
-  status.className = "search-status";
-  status.setAttribute("role", "status");
+  const words = { placeholder: select.dataset.search, ariaLabel: select.dataset.search };
+  const box = Object.assign(document.createElement("input"), { type: "search", className: "search", autocomplete: "off", ...words });
+  box.setAttribute("aria-controls", select.id);
+  const status = Object.assign(document.createElement("p"), { className: "search-status", role: "status" });
   const all = [...select.options].map((option) => ({ option, group: option.closest("optgroup") }));
 
   // a browser may not hide single options, so those that do not match leave the list
@@ -78,16 +67,12 @@ function watchSuggestedLimit(suggested, limit) {
 
 // The file is read here and sent as text: the server takes no files.
 function addFile(area) {
-  const label = document.createElement("label");
-  label.className = "hint";
-  label.append(`${area.dataset.file}: `);
-  const file = document.createElement("input");
-  file.type = "file";
-  file.accept = ".json,application/json";
-  file.addEventListener("change", async () => {
+  const label = Object.assign(document.createElement("label"), { className: "hint" });
+  const file = Object.assign(document.createElement("input"), { type: "file", accept: ".json,application/json" });
+  file.onchange = async () => {
     if (file.files[0]) area.value = await file.files[0].slice(0, area.maxLength + 1).text();
-  });
-  label.append(file);
+  };
+  label.append(`${area.dataset.file}: `, file);
   area.after(label);
 }
 

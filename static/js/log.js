@@ -4,12 +4,9 @@
 const NEAR_PIXELS = 24;
 
 function followLog(terminal) {
-  const button = document.createElement("button"); // made here: without a script it could do nothing
-  button.type = "button";
-  button.className = "button follow no-print";
-  button.textContent = "Follow the log";
-  button.hidden = true;
-  terminal.after(button);
+  const look = { type: "button", className: "button follow no-print", textContent: "Follow the log", hidden: true };
+  const button = Object.assign(document.createElement("button"), look);
+  terminal.after(button); // made here: without a script it could do nothing
   terminal.classList.add("is-followed");
   let follows = true;
 

@@ -19,20 +19,13 @@ function noticeEnd() {
   sessionStorage.removeItem(WATCHED);
   if (!hasEnded || !document.hidden || !isOn()) return;
   const shown = new Notification(document.title, { tag: location.pathname });
-  shown.addEventListener("click", () => {
-    window.focus();
-    shown.close();
-  });
+  shown.onclick = () => { window.focus(); shown.close(); };
 }
 
 function addSwitch(place) {
-  const button = document.createElement("button"); // made here: without a script it could do nothing
-  button.type = "button";
-  button.className = "button";
+  const button = Object.assign(document.createElement("button"), { type: "button", className: "button" });
   const said = document.createElement("output"); // a live region: what it shows is read out
-  const show = () => {
-    button.textContent = isOn() ? "Do not notify this browser" : "Notify this browser when a run ends";
-  };
+  const show = () => { button.textContent = isOn() ? "Do not notify this browser" : "Notify this browser when a run ends"; };
   button.addEventListener("click", async () => {
     if (isOn()) {
       localStorage.removeItem(CHOICE);
@@ -46,7 +39,7 @@ function addSwitch(place) {
     show();
   });
   show();
-  place.append(button, said);
+  place.append(button, said); // made here: without a script it could do nothing
 }
 
 for (const place of document.querySelectorAll("[data-notify]")) {

@@ -28,15 +28,12 @@ function watchTicks(form) {
 
 // made here, because without a script it could do nothing
 function addAllBox(cell, boxes, showCount) {
-  const label = document.createElement("label");
-  label.className = "tick";
-  const all = document.createElement("input");
-  all.type = "checkbox";
-  all.setAttribute("aria-label", "All runs of this page");
-  all.addEventListener("change", () => {
+  const label = Object.assign(document.createElement("label"), { className: "tick" });
+  const all = Object.assign(document.createElement("input"), { type: "checkbox", ariaLabel: "All runs of this page" });
+  all.onchange = () => {
     for (const box of boxes) box.checked = all.checked;
     showCount();
-  });
+  };
   label.append(all);
   cell.append(label);
 }

@@ -32,7 +32,7 @@ def test_the_lines_of_python_in_the_readme_run(capsys: pytest.CaptureFixture[str
     (source,) = python_of(README)
     exec(compile(source, "README.md", "exec"), {})
     *live, largest, recommended = capsys.readouterr().out.splitlines()
-    assert any("batch 60     fits" in line for line in live)
+    assert any("batch 60 fits: " in line for line in live)
     assert largest == "largest 60, certified: True"
     assert recommended.startswith("recommended ")
 

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engine.phase_facts import event_line
 
 from analysis.presentation import estimate_summary
 from analysis.presentation.filled_memory import filled_memory
 from analysis.presentation.probe_rows import probe_lines
 from analysis.presentation.result_summary import headline, reach
-from analysis.workers.engine_events import log_line
-from engine.cli.printing.console import event_line
 from engine.cli.printing.estimate_table import answer as answer_of_estimates
 from engine.cli.printing.estimate_table import table
 from engine.cli.printing.result_text import answer_lines, details, summary
@@ -44,9 +43,7 @@ def test_a_result_is_said_as_recorded(name: str) -> None:
 
 
 def test_a_probe_is_said_as_recorded() -> None:
-    said = []
-    for heading, say in (("Command line", event_line), ("Log", lambda event: getattr(log_line(event), "message", ""))):
-        said += [*_title(heading), *(str(say({"event": "probe", "probe": each.to_dict()})) for each in probes())]
+    said = [*_title("Log"), *(str(event_line({"event": "probe", "probe": each.to_dict()})) for each in probes())]
     rows = probe_lines(probes(), {"recommended": 16, "largest": 16, "current": 4})
     said += [*_title("Table"), *(f"{row.icon} {', '.join((row.word, *row.notes))} | {row.phase}" for row in rows)]
     _hold("probes", said)
@@ -65,14 +62,13 @@ def test_an_estimate_is_said_as_recorded() -> None:
     events = [{"event": "estimate", "estimate": made | each} for each in changes]
     read = [EstimatedCard.from_dict(made | each) for each in changes]
     said = [
-        *_title("Command line"),
+        *_title("Log"),
         *(event_line(event) or "(no line)" for event in events),
+        *_title("Command line"),
         answer_of_estimates(one := [from_json(Estimate, made | each) for each in changes[:1]]),
         table(one, 4.2),
         answer_of_estimates(two := [from_json(Estimate, made | each) for each in changes[3:]]),
         table(two, 4.2),
-        *_title("Log"),
-        *(getattr(log_line(event), "message", "") for event in events),
         *_title("Page"),
         *(estimate_summary.headline(each, spec.to_dict()) for each in read),
         *(f"{name}: {text}" for name, text in estimate_summary.how_rows(read[-1])),
@@ -107,7 +103,7 @@ def _on_the_page(result: Measured) -> list[str]:
         ("Training", [f"{name}: {text}" for name, text in words.training_rows(result)]),
         ("Loader", words.loader_limit(result)),
         ("Timings", [f"{name}: {seconds:.1f}" for name, seconds in time_by_part(result)]),
-        ("Filled", filled and [filled.title, filled.place, filled.sentence, filled.fragmentation]),
+        ("Filled", filled and [filled.title, filled.moment, filled.sentence, filled.fragmentation]),
     ]
     said = []
     for name, texts in parts:

@@ -10,7 +10,6 @@ from analysis.presentation import formatting
 from analysis.presentation.labels import describe_precision, describe_settings
 from analysis.presentation.probe_rows import probe_lines
 from analysis.templatetags.units import breakable
-from engine.cli.printing.console import probe_line
 from engine.describe.probe import describe_probe
 from engine.results.result import Outcome, Probe
 from engine.text.units import GIB, MIB, exact_bytes
@@ -157,4 +156,3 @@ def test_no_throughput_is_shown_that_nobody_may_divide(probe: Probe, is_shown: b
     (line,) = probe_lines([probe], roles={})
     assert (line.samples_per_second is not None) is is_shown
     assert ("8.0 samples/s" in describe_probe(probe)) is is_shown
-    assert ("8.0 samples/s" in probe_line(probe)) is is_shown

@@ -18,11 +18,11 @@ SHAPES = (
 
 
 def schemes() -> dict[str, dict[str, str]]:
-    """The tokens of each scheme: what it does not set, it has from the dark one."""
-    dark, rest = (CSS / "tokens.css").read_text().split("@media (prefers-color-scheme: light)")
-    light, paper = rest.split("@media print")
-    base = tokens(dark)
-    return {"dark": base, "light": base | tokens(light), "paper": base | tokens(paper)}
+    """The tokens of each scheme: what paper does not set, it has from the light one."""
+    screen, paper = (CSS / "tokens.css").read_text().split("@media print")
+    plain, pairs = tokens(screen), re.findall(r"--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);", screen)
+    light = plain | {name: colour for name, colour, _ in pairs}
+    return {"dark": plain | {name: colour for name, _, colour in pairs}, "light": light, "paper": light | tokens(paper)}
 
 
 def tokens(text: str) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,7 +20,7 @@ from analysis.presentation.charts.curves import memory_points
 from analysis.presentation.kinds import BY_KIND
 from analysis.presentation.origin import Origin, origin_text
 from analysis.runs.columns.series import SeriesKey, default_input_size
-from engine.results.result import DeviceFacts
+from engine.results.result import DeviceFacts, Probe
 from engine.settings.rank_settings import OF_STARTS
 from engine.spec import SETTINGS, TRAINING_SETTINGS
 
@@ -88,7 +88,11 @@ class TrendForm(StrictQueryForm):
 SAMPLES_MAX = 200
 LOOKED_THROUGH_MAX = 2_000
 """How many runs of a model, GPU, precision and optimizer are read, newest first, for those of the same settings."""
-
+_OF_MEMORY = (
+    *("batch_size", "outcome", "purpose", "fresh_process", "step_seconds"),
+    *("peak_allocated_bytes", "peak_reserved_bytes"),
+)
+"""What tells the memory of a size; the rest of a probe is not read."""
 _TIMED_POINTS = ("current", "recommended", "fastest", "largest")
 """The sizes of a result whose speeds have intervals; one without an interval is in no series."""
 
@@ -134,14 +138,15 @@ def samples_of(ids: Iterable[int]) -> list[Sample]:
         **{f"at_{point}": KeyTransform(point, "result") for point in _TIMED_POINTS},
     )
     measurements = Measurement.objects.filter(run__in=ids, attempt=F("run__attempt")).order_by("run", "sequence")
-    columns = ("run_id", "batch_size", "outcome", "purpose", "peak_allocated_bytes", "peak_reserved_bytes")
-    probes: dict[int, list[Measurement]] = defaultdict(list)
-    for probe in measurements.only(*columns, "is_carried"):
-        probes[probe.run_id].append(probe)
-    return [_sample(run, probes[run["pk"]]) for run in rows]
+    probes, carried = defaultdict[int, list[Probe]](list), Counter[int]()
+    for row in measurements.values("run_id", "is_carried", *_OF_MEMORY):
+        run_id, is_carried = row.pop("run_id"), row.pop("is_carried")
+        probes[run_id].append(Probe.from_dict(row))
+        carried[run_id] += is_carried
+    return [_sample(run, probes[run["pk"]], carried[run["pk"]]) for run in rows]
 
 
-def _sample(run: dict[str, Any], probes: list[Measurement]) -> Sample:
+def _sample(run: dict[str, Any], probes: list[Probe], carried: int) -> Sample:
     device, words = DeviceFacts.from_dict(run["device_facts"]), BY_KIND[run["kind"]]
     left_out = "" if run["certified"] else "its limit is not certified"
     reporter = origin_text(run["reported_from"], run["requested_by__username"])
@@ -151,7 +156,7 @@ def _sample(run: dict[str, Any], probes: list[Measurement]) -> Sample:
         at=run["finished_at"],
         largest_batch_size=run["largest_batch_size"],
         memory=memory_points(probes),
-        facts=environment_facts(device, run["environment"], sum(probe.is_carried for probe in probes)),
+        facts=environment_facts(device, run["environment"], carried),
         left_out="other processes used the device" if run["is_shared"] else left_out,
         origin=Origin(reporter, run["reported_from"], run["is_trusted"]),
         speeds={each.batch_size: each.speed for each in speeds},

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from analysis.lists.comparison.compared_run import ComparedRun, Curve, Outcome
+from analysis.lists.comparison.compared_run import ComparedRun, Outcome
 from analysis.lists.comparison.query import CompareQuery
 from analysis.presentation.charts.axes import batch_axis, bytes_axis, rate_axis
 from analysis.presentation.charts.curves import memory_dots, speed_dots, speed_heights
-from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, ReferenceLine, Table, Trace, pareto_front
+from analysis.presentation.charts.plots import (
+    Plot,
+    PlotPoint,
+    PointLabel,
+    ReferenceLine,
+    Table,
+    Trace,
+    pareto_front,
+    table_of,
+)
 from analysis.presentation.formatting import bytes_text, rate, round_bytes
 from engine.results.figure_kinds import EMULATED
-
-Text = Callable[[float], str]
 
 
 def compare_plots(subjects: Sequence[ComparedRun], query: CompareQuery) -> list[Plot]:
@@ -44,7 +51,7 @@ def memory_plot(subjects: Sequence[ComparedRun], *, is_log_x: bool, is_log_y: bo
         x=batch_axis([int(dot.x) for dot in points], is_log=is_log_x),
         y=bytes_axis(heights, is_log=is_log_y),
         traces=tuple(traces),
-        table=_curves_table(subjects, lambda outcome: outcome.memory, bytes_text),
+        table=table_of(traces, "Batch", bytes_text),
         levels=tuple(levels),
         labels=_names(traces),
     )
@@ -69,7 +76,7 @@ def speed_plot(subjects: Sequence[ComparedRun], *, is_log_x: bool, is_log_y: boo
         x=batch_axis([int(dot.x) for dot in points], is_log=is_log_x),
         y=rate_axis(speed_heights(points), is_log=is_log_y),
         traces=tuple(traces),
-        table=_curves_table(subjects, lambda outcome: outcome.speed, rate),
+        table=table_of(traces, "Batch", rate),
         labels=_names(traces),
     )
 
@@ -154,20 +161,3 @@ def _front_table(traces: Sequence[Trace], front: Sequence[tuple[float, float]]) 
         for dot in dots
     ]
     return Table(("Run", "Batch", "Peak memory", "Samples/s", "On the Pareto line"), tuple(rows), frozenset({1, 2, 3}))
-
-
-def _curves_table(subjects: Sequence[ComparedRun], read: Callable[[Outcome], Curve], text: Text) -> Table:
-    drawn = [
-        (one.name, read(one.outcome), one.outcome.refused) for one in subjects if one.outcome and read(one.outcome)
-    ]
-    rows = [
-        (
-            f"{size:,}",
-            *(
-                text(curve[size]) if size in curve else "out of memory" if size in refused else "–"
-                for _, curve, refused in drawn
-            ),
-        )
-        for size in sorted({size for _, curve, refused in drawn for size in (*curve, *refused)})
-    ]
-    return Table(("Batch", *(name for name, *_ in drawn)), tuple(rows), frozenset(range(len(drawn) + 1)))

@@ -144,8 +144,8 @@ def measured_so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurem
     carried = frozenset(map(probe_key, (row for row in probes if row.is_carried)))
     return {
         "estimate": estimate,
-        "chart": memory_plot(probes, limit_bytes=limit_bytes, roles=roles, estimate=estimate),
-        "probe_lines": probe_lines(probes, roles, carried, estimate),
+        "chart": memory_plot([row.probe for row in probes], limit_bytes=limit_bytes, roles=roles, estimate=estimate),
+        "probe_lines": probe_lines([row.probe for row in probes], roles, carried, estimate),
     }
 
 

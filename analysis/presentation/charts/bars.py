@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from analysis.presentation.formatting import bytes_text, percent, percent_estimated, round_bytes
-from engine.results.result import MemoryByKind, Point, Waste
+from engine.results.result import Point, Waste
 
 LABEL_FITS_BELOW = 0.7
 """Above this share of the bar the text stands inside the used part: there is no room after it."""
@@ -130,29 +130,18 @@ def memory_bars(
     return [today, MemoryBar(key, title, other.batch_size, other.memory_bytes, capacity)]
 
 
-def memory_stack(
-    batch_size: int, kinds: MemoryByKind, *, peak_phase: str | None = None, whole_bytes: int | None = None
-) -> Stack | None:
-    """Return the kinds that were measured as shares of their sum, or of `whole_bytes`; None where nothing was held."""
-    names = ("parameters", "gradients", "optimizer_state", "activations", "other")
-    sizes = [(name, name.replace("_", " "), getattr(kinds, f"{name}_bytes")) for name in names]
-    return stack_of(batch_size, sizes, peak_phase=peak_phase, whole_bytes=whole_bytes)
-
-
 def stack_of(
-    batch_size: int,
-    kinds: Iterable[tuple[str, str, int]],
-    *,
-    peak_phase: str | None = None,
-    whole_bytes: int | None = None,
+    batch_size: int, kinds: Iterable[tuple[str, str, int]], *, peak_phase: str | None = None, whole_bytes: int = 0
 ) -> Stack | None:
-    """Stack kinds (CSS class, name, bytes) in their order and colour; None where nothing was held."""
+    """Stack kinds (CSS class, name, bytes) in their order as shares of their sum, or of `whole_bytes` if that is more.
+
+    Return None where nothing was held.
+    """
     sizes = [(f"kind-{css}", name, max(0, size)) for css, name, size in kinds]
     total = sum(size for *_, size in sizes)
     if not total:
         return None
-    slices = slices_of(sizes, max(total, whole_bytes or 0))
-    return Stack(batch_size, (peak_phase or "").replace("_", " "), slices)
+    return Stack(batch_size, (peak_phase or "").replace("_", " "), slices_of(sizes, max(total, whole_bytes)))
 
 
 def slices_of(parts: Iterable[tuple[str, str, int]], whole_bytes: int) -> tuple[Slice, ...]:

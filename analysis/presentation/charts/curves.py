@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from analysis.models import Measurement
 from analysis.presentation.charts.axes import Axis, batch_axis, bytes_axis, rate_axis
 from analysis.presentation.charts.plots import (
     RING,
@@ -13,13 +12,14 @@ from analysis.presentation.charts.plots import (
     PointLabel,
     ReferenceLine,
     SeriesStyle,
-    Table,
     Trace,
+    table_of,
 )
 from analysis.presentation.formatting import bytes_text, rate, rate_range, round_bytes
 from engine.documents.estimated import EstimatedCard
-from engine.results.result import Outcome, Probe, Purpose
+from engine.results.result import Outcome, Probe
 from engine.results.speed_rounds import SpeedRound, Stage
+from engine.results.stats import decisive_probes
 
 Points = dict[int, float]
 """A figure by batch size, in rising order."""
@@ -28,36 +28,29 @@ Intervals = Iterable[tuple[int, float, float]]
 Roles = Mapping[str, int | None]
 """The recommended, the fastest, the largest and the current batch size."""
 
-ProbeRow = Probe | Measurement
-
 _MEMORY, _ALLOCATED = SeriesStyle("line-memory"), SeriesStyle("line-allocated")
 _SPEED, _ESTIMATED = SeriesStyle("line-speed"), SeriesStyle("line-estimated", RING)
 
 
-def memory_points(probes: Iterable[ProbeRow]) -> Points:
-    """Return the memory that the training took: reserved where an allocator reserves, else allocated."""
-    return _points(
-        probes,
-        lambda probe: probe.peak_allocated_bytes if probe.peak_reserved_bytes is None else probe.peak_reserved_bytes,
-    )
+def memory_points(probes: Iterable[Probe]) -> Points:
+    return _points(probes, lambda probe: probe.memory_bytes)
 
 
-def speed_points(probes: Iterable[ProbeRow]) -> Points:
+def speed_points(probes: Iterable[Probe]) -> Points:
     return _points(probes, lambda probe: probe.samples_per_second)
 
 
-def unsteady_sizes(probes: Iterable[ProbeRow]) -> frozenset[int]:
-    steady = {probe.batch_size: probe.timing_is_steady for probe in probes if probe.samples_per_second is not None}
-    return frozenset(size for size, is_steady in steady.items() if is_steady is False)
+def unsteady_sizes(probes: Iterable[Probe]) -> frozenset[int]:
+    return frozenset(size for size, probe in decisive_probes(probes).items() if probe.timing_is_steady is False)
 
 
 def memory_plot(
-    probes: Sequence[ProbeRow], *, limit_bytes: int | None, roles: Roles, estimate: EstimatedCard | None = None
+    probes: Sequence[Probe], *, limit_bytes: int | None, roles: Roles, estimate: EstimatedCard | None = None
 ) -> Plot | None:
     held = memory_points(probes)
     if not held:
         return None
-    refused = sorted({probe.batch_size for probe in probes if probe.outcome == Outcome.OUT_OF_MEMORY})
+    refused = [size for size, probe in decisive_probes(probes).items() if probe.outcome is Outcome.OUT_OF_MEMORY]
     top = limit_bytes or max(held.values())
     is_reserved = any(probe.peak_reserved_bytes is not None for probe in probes)
     crosses = tuple(PlotPoint(size, top, f"batch {size:,}: out of memory") for size in refused)
@@ -77,13 +70,13 @@ def memory_plot(
         x=batch_axis(_sizes(traces), is_log=True),
         y=bytes_axis(heights, is_log=False),
         traces=tuple(traces),
-        table=_table(traces, main, bytes_text, roles),
+        table=table_of(traces, "Batch", bytes_text, _notes(roles)),
         levels=(ReferenceLine(limit_bytes, f"limit {round_bytes(limit_bytes)}"),) if limit_bytes else (),
         labels=(*refusal, *_answer(held, roles, bytes_text)),
     )
 
 
-def speed_plot(probes: Sequence[ProbeRow], *, roles: Roles, intervals: Intervals = ()) -> Plot | None:
+def speed_plot(probes: Sequence[Probe], *, roles: Roles, intervals: Intervals = ()) -> Plot | None:
     speeds, unsteady = speed_points(probes), unsteady_sizes(probes)
     if not speeds:
         return None
@@ -105,7 +98,7 @@ def speed_plot(probes: Sequence[ProbeRow], *, roles: Roles, intervals: Intervals
         x=batch_axis(_sizes([main]), is_log=True),
         y=rate_axis(speed_heights(dots), is_log=False),
         traces=(main,),
-        table=_table([main], main, rate, roles),
+        table=table_of([main], "Batch", rate, _notes(roles)),
         labels=_answer(speeds, roles, lambda value: f"{rate(value)} samples/s"),
     )
 
@@ -133,15 +126,10 @@ def speed_heights(dots: Iterable[PlotPoint]) -> list[float]:
     return [height for dot in dots for height in (dot.y, *(dot.interval or ()))]
 
 
-def _points(probes: Iterable[ProbeRow], read: Callable[[ProbeRow], float | None]) -> Points:
-    """Return one point for each size: the latest probe, but not a soak's, which has other conditions."""
-    points: Points = {}
-    for probe in probes:
-        value = read(probe)
-        is_repeat_in_a_soak = probe.purpose == Purpose.SOAK and probe.batch_size in points
-        if probe.outcome == Outcome.FITS and value is not None and not is_repeat_in_a_soak:
-            points[probe.batch_size] = value
-    return dict(sorted(points.items()))
+def _points(probes: Iterable[Probe], read: Callable[[Probe], float | None]) -> Points:
+    """Return a figure of each size that fits and has it, in rising order."""
+    found = ((size, read(probe)) for size, probe in decisive_probes(probes).items() if probe.fits)
+    return {size: value for size, value in found if value is not None}
 
 
 def memory_dots(points: Points, name: str = "", word: str = "") -> tuple[PlotPoint, ...]:
@@ -192,17 +180,8 @@ def _sizes(traces: Iterable[Trace]) -> list[int]:
     return sorted({int(dot.x) for trace in traces for dot in (*trace.dots, *trace.crosses)})
 
 
-def _table(traces: Sequence[Trace], main: Trace, text: Callable[[float], str], roles: Roles) -> Table:
-    by_trace = [{dot.x: text(dot.y) for dot in trace.dots} for trace in traces]
-    notes = {dot.x: "fits" for dot in main.dots}
-    notes |= {size: text for size, text, _ in _marks(roles) if size in notes}
-    notes |= {cross.x: "out of memory" for cross in main.crosses}
-    rows = tuple(
-        (f"{size:,}", *(texts.get(size, "not measured") for texts in by_trace), notes.get(size, "not tested"))
-        for size in _sizes(traces)
-    )
-    figures = len(traces) + 1
-    return Table(("Batch", *(trace.name for trace in traces), "Note"), rows, frozenset(range(figures)))
+def _notes(roles: Roles) -> dict[int, str]:
+    return {size: words for size, words, _ in _marks(roles)}
 
 
 def _memory_sentence(points: Points, refused: Sequence[int], limit_bytes: int | None) -> str:
@@ -235,7 +214,6 @@ def rounds_plot(rounds: Sequence[SpeedRound], today: int) -> Plot | None:
         )
         name = f"batch {size:,}{', today' if size == today else ''}"
         traces.append(Trace(name, SeriesStyle.of(1 - place), dots, has_line=False))
-    cells = tuple((str(number), rate(each[today]), rate(each[other])) for number, each in enumerate(speeds, start=1))
     ticks = tuple((float(number), str(number)) for number in range(1, len(speeds) + 1))
     return Plot(
         key="rounds",
@@ -244,5 +222,5 @@ def rounds_plot(rounds: Sequence[SpeedRound], today: int) -> Plot | None:
         x=Axis("round", 0.5, len(speeds) + 0.5, ticks),
         y=rate_axis([speed for each in speeds for speed in each.values()], is_log=True),
         traces=tuple(traces),
-        table=Table(("Round", *(trace.name for trace in traces)), cells, frozenset((0, 1, 2))),
+        table=table_of(traces, "Round", rate),
     )

@@ -105,18 +105,15 @@ class Room:
     texts: list[Box] = field(default_factory=list)
 
     def place(self, places: Iterable[Label], inside: Box) -> Label | None:
-        return next((label for label in places if self._take(label, inside)), None)
-
-    def _take(self, label: Label, inside: Box) -> bool:
-        box = label.box
-        if not inside.holds(box) or any(map(box.overlaps, chain(self.texts, self.shapes))):
-            return False
-        leader = [_point(at) for at in _along(*label.leader)] if label.leader else []
-        if any(text.overlaps(point) for text in self.texts for point in leader):
-            return False
-        self.texts.append(box)
-        self.shapes += leader
-        return True
+        """Take the first place inside that covers nothing and whose leader crosses no text; None: it is left out."""
+        for label in places:
+            box, leader = label.box, list(map(_point, _along(*label.leader))) if label.leader else []
+            is_free = inside.holds(box) and not any(map(box.overlaps, chain(self.texts, self.shapes)))
+            if is_free and not any(text.overlaps(point) for text in self.texts for point in leader):
+                self.texts.append(box)
+                self.shapes += leader
+                return label
+        return None
 
     def take_around(self, point: Position, radius: float) -> None:
         self.shapes.append(_point(point, radius))

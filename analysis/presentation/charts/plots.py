@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.presentation.charts.axes import Axis
@@ -138,6 +138,22 @@ class Table:
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numbers: frozenset[int] = frozenset()
+
+
+def table_of(
+    traces: Sequence[Trace], head: str, text: Callable[[float], str], notes: Mapping[int, str] | None = None
+) -> Table:
+    """Tabulate lines: a row for each x of theirs, a column for each line, and one of `notes` on an x."""
+    columns = [
+        {dot.x: text(dot.y) for dot in trace.dots} | {cross.x: "out of memory" for cross in trace.crosses}
+        for trace in traces
+    ]
+    rows = [
+        (f"{x:,}", *(column.get(x, "–") for column in columns), *([notes.get(int(x), "")] if notes else []))
+        for x in sorted({x for column in columns for x in column})
+    ]
+    names = (head, *(trace.name for trace in traces))
+    return Table((*names, "Note") if notes else names, tuple(rows), frozenset(range(len(names))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,72 +13,24 @@ from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any, Self, TextIO
 
-from ...describe.estimate import describe_estimate
-from ...describe.probe import describe_outcome, shown_throughput
-from ...estimate.types import Estimate
 from ...execution import Emit
-from ...from_json import from_json
-from ...progress import PHASE_LABELS, PHASE_NAMES
-from ...results.result import Probe, Purpose
+from ...progress import PHASE_NAMES
 from ...text.printable import printable
-from ...text.units import format_bytes, format_duration
-from ...time_left import TimeLeft, budget_of_race, describe_left, describe_round, so_far
+from ...text.units import format_duration
+from ...time_left import TimeLeft, budget_of_race, so_far
 from ...time_left.live_progress import seconds_of
-from ...time_left.phase_facts import finding_of_phase, what_is_tried
+from ...time_left.phase_facts import event_line, finding_of_phase, what_is_tried
 from .living_line import Doing, LivingLine, describe_doing, living_line
 from .output import print_json
 from .stopped import known_so_far
 from .terminal import BOLD, LEAST_SECONDS, say
 
 MESSAGE_MOST = 2_000
-NOT_MEASURED = "not measured"
 LEFT_SECONDS, LEFT_FRACTION = 20.0, 0.2
 """Where there is no living line, what is done and the time left are written after so long, and so much of the run."""
-ROUNDS_A_LINE = 5  # rounds of the comparison of speeds between two lines; a round takes a second or two
 
 Event = Mapping[str, Any]
 LineOf = Callable[[Event], str | None]
-
-
-def event_line(event: Event) -> str | None:
-    if event["event"] == "device":
-        return device_text(event["device"])
-    if event["event"] == "phase":
-        cards = event.get("cards")
-        label = PHASE_LABELS.get(str(event["phase"]), str(event["phase"]))
-        return f"predicting for {cards} GPU{'' if cards == 1 else 's'}" if cards else label
-    if event["event"] == "log":
-        return printable(event["message"], MESSAGE_MOST)
-    if event["event"] == "estimate":
-        return f"ESTIMATE: {describe_estimate(from_json(Estimate, event['estimate']))}"
-    if event["event"] == "timing" and event["round"] % ROUNDS_A_LINE == 0:
-        left = event.get("seconds_left")
-        of_rounds = describe_round(event["round"], event.get("rounds_expected"))
-        return f"{of_rounds}{'' if left is None else f', {describe_left(left)}'}"
-    if event["event"] != "probe":
-        return None
-    probe = Probe.from_dict(event["probe"])
-    is_without_figure = probe.purpose is Purpose.TIMING and shown_throughput(probe) is None
-    return None if is_without_figure else probe_line(probe)  # why there is none is said once, of all sizes
-
-
-def device_text(device: Event) -> str:
-    """Write "cpu: AMD EPYC, limit 128.0 MiB"."""
-    name, limit = f"{device['device']}: {printable(device['name'])}", device["limit_bytes"]
-    return f"{name}, limit {format_bytes(limit)}" if limit else name
-
-
-def probe_line(probe: Probe) -> str:
-    """Write ``batch 16   fits            506.1 MiB      11.3 samples/s  (search)``."""
-    batch, outcome = f"batch {probe.batch_size:<6}", describe_outcome(probe)
-    if not probe.fits:
-        return f"{batch} {outcome}  ({probe.purpose})"
-    is_timing = probe.purpose is Purpose.TIMING  # its memory was measured by an earlier probe
-    memory = "" if is_timing else NOT_MEASURED if probe.memory_bytes is None else format_bytes(probe.memory_bytes)
-    speed, unit = str(probe.steps), "steps"
-    if throughput := shown_throughput(probe):
-        speed, unit = f"{throughput:.1f}", "samples/s"
-    return f"{batch} {outcome:<5}{memory:>14} {speed:>10} {unit}{'' if is_timing else f'  ({probe.purpose})'}"
 
 
 def phase_line(phase: str, finding: str, seconds: float, *, is_warned: bool = False) -> str:
@@ -149,12 +101,12 @@ class Console:
         if event["event"] == "probe_started":
             self._starts += 1
         elif event["event"] == "device":
-            self._device = device_text(event["device"])
+            self._device = printable(event_line(event) or "")
 
     def _write_plainly(self, event: Event) -> None:
         if said := event.get("known"):
             say(f"{event['seconds']:7.1f}s  {printable(said)}", self._stream)
-        line = self._line_of(event) if self._has_own_line(event) else None
+        line = self._own_line(event)
         if line is None and event["event"] == "stage" and not self._starts:
             line = f"{event['stage']} ..."  # loading the libraries takes long, and nothing else is written by then
         is_over = event["event"] == "result" or self._run.progress.get("phase") == "finished"
@@ -174,8 +126,8 @@ class Console:
             self._is_warned = False
             if told := event.get("known"):
                 living.write(f"  {printable(told)}", BOLD)
-        elif event["event"] in ("log", "estimate") and self._has_own_line(event):
-            if line := self._line_of(event):
+        elif event["event"] in ("log", "estimate"):
+            if line := self._own_line(event):
                 is_warning = event.get("level") == "warning"
                 self._is_warned = self._is_warned or is_warning
                 living.write(f"  {line}", "yellow" if is_warning else "")
@@ -191,9 +143,11 @@ class Console:
             return f"{cards} GPU{'' if cards == 1 else 's'}"
         return ""
 
-    def _has_own_line(self, event: Event) -> bool:
-        """Whether the event gets a line: not each GPU of an estimate of many, whose table follows."""
-        return event["event"] != "estimate" or "cards" not in self._run.progress
+    def _own_line(self, event: Event) -> str | None:
+        """Return the line that the event gets: none for each GPU of an estimate of many, whose table follows."""
+        is_one_of_many = event["event"] == "estimate" and "cards" in self._run.progress
+        line = None if is_one_of_many else self._line_of(event)
+        return line and printable(line, MESSAGE_MOST)
 
     def _doing(self) -> Doing:
         run, now = self._run, time.monotonic() - self._begun

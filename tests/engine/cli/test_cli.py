@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from engine.phase_facts import event_line
 
 from engine.cli.main import main
-from engine.cli.printing.console import event_line
 from engine.cli.printing.result_text import answer_lines, details, say_result, summary
 from engine.describe.boundary import certificate
 from engine.results.intervals import Interval
@@ -307,11 +307,9 @@ def test_a_model_that_does_not_fit_is_told_how_much_it_needed_and_what_may_help(
 
 def test_a_probe_s_line_tells_size_outcome_memory_and_speed():
     fits = Probe(16, Outcome.FITS, peak_allocated_bytes=2**30, samples_per_second=98.76)
-    assert event_line({"event": "probe", "probe": fits.to_dict()}).split() == [
-        "batch", "16", "fits", "1.0", "GiB", "98.8", "samples/s", "(search)",
-    ]  # fmt: skip
+    assert event_line({"event": "probe", "probe": fits.to_dict()}) == "batch 16 fits: 1.0 GiB, 98.8 samples/s"
     refused = Probe(17, Outcome.OUT_OF_MEMORY, failed_phase="backward")
-    assert "batch 17     out of memory in backward" in event_line({"event": "probe", "probe": refused.to_dict()})
+    assert event_line({"event": "probe", "probe": refused.to_dict()}) == "batch 17: out of memory in backward"
 
 
 def test_the_answer_comes_first_the_details_next_and_the_block_last(capsys):

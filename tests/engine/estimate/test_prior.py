@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from engine.phase_facts import event_line
 
-from engine.cli.printing.console import event_line
 from engine.cli.printing.result_text import details
 from engine.errors import DeviceUnavailable, EstimateImpossible, TimeIsUp, WorkerFailed
 from engine.estimate.calibration import Calibration
@@ -136,7 +136,7 @@ def test_the_command_line_sets_the_estimate_beside_the_measurement():
     events: list[dict] = []
     result = run(worker(per_sample=MORE_THAN_A_MIB), events)
     told = next(event for event in events if event["event"] == "estimate")
-    assert event_line(told).startswith("ESTIMATE: largest batch 5")
+    assert ": largest batch 5" in event_line(told)
     assert "Estimated: largest 523; measured 528. Error of its estimated memory: +0.8 %." in details(result)
 
 

@@ -228,10 +228,10 @@ def test_a_file_that_says_nothing_of_trust_is_taken_as_it_is(
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ((401, {}), "answered 401 Unauthorized; is MEMORYMARK_TOKEN set"),
-        ((302, "http://127.0.0.1:9/elsewhere"), "answered 302 Found"),
-        ((200, b"<html>"), "answered no JSON"),
-        ((200, [1]), "answered no JSON object"),
+        ((401, {}), "refused with 401; is MEMORYMARK_TOKEN set"),
+        ((302, "http://127.0.0.1:9/elsewhere"), "refused with 302: it redirects to http://127.0.0.1:9/elsewhere"),
+        ((200, b"<html>"), "answered with 200, but not as a portal does; is it a run's API address"),
+        ((200, [1]), "answered with 200, but not as a portal does"),
     ],
 )
 def test_a_portal_that_does_not_answer_a_run_is_an_error_without_the_token(

@@ -44,8 +44,8 @@ def result_with(found: MemoryBreakdown | None) -> RunResult:
 def test_a_refusal_is_explained_on_the_page(alice_client: Client) -> None:
     html = page(alice_client, finished(result_with(breakdown(LOGITS, *LAYERS, WEIGHTS))))
     text = words(html.replace("<wbr>", ""))
-    assert "What filled the memory at batch 9 measured" in text
-    assert "at lm_head in backward (MmBackward0): it needed 12.0 MiB more, with 1.0" in text
+    assert "What filled the memory at batch 9, step 1 measured" in text
+    assert "Batch 9 ran out of memory: 12.0 MiB at lm_head in backward (MmBackward0), with 1.0" in text
     assert "50.0 % temporary at lm_head; 25.0 % activations at h.*.mlp (4 modules); 25.0 % weights at wte." in text
     assert html.count('class="room-') >= 2
     assert 'href="#memory">Memory</a>' in html
@@ -89,8 +89,8 @@ def test_fragmentation_is_told_apart_and_only_where_it_is_known() -> None:
 def test_a_peak_is_not_called_a_refusal() -> None:
     filled = filled_memory(breakdown(LOGITS, moment="peak"))
     assert filled is not None
-    assert filled.title == "What held the memory at the peak of batch 9"
-    assert "refused" not in filled.place
+    assert filled.title == "What held the memory at the peak of batch 9, step 1"
+    assert "refused" not in filled.moment
 
 
 def test_nothing_known_shows_nothing() -> None:
@@ -102,8 +102,8 @@ def test_only_tiles_with_room_have_text() -> None:
     small = [LiveBlock(MIB, "gradients", f"part{number}") for number in range(20)]
     filled = filled_memory(breakdown(LOGITS, *small))
     assert filled is not None
-    assert [tile.room for tile in filled.tiles][0] == "always"
-    assert {tile.room for tile in filled.tiles[1:]} == {""}
+    assert [tile.room for tile, _ in filled.tiles][0] == "always"
+    assert {tile.room for tile, _ in filled.tiles[1:]} == {""}
 
 
 SPEC = TuneSpec(COMMAND, current_batch_size=4, name="train")

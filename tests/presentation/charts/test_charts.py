@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.presentation.charts.axes import binary_ticks, decimal_ticks
-from analysis.presentation.charts.bars import MemoryBar, memory_bars, memory_stack
+from analysis.presentation.charts.bars import MemoryBar, memory_bars, stack_of
 from analysis.presentation.charts.curves import memory_plot, speed_plot
 from analysis.presentation.charts.plots import Plot
 from analysis.presentation.charts.sparkline import DATES_MAX, day_marks, line_over_runs, sparkline
@@ -24,7 +24,7 @@ from engine.documents.estimated import EstimatedCard
 from engine.documents.measured import Measured
 from engine.estimate.gpus import gpus
 from engine.estimate.types import EstimateAt
-from engine.results.result import MemoryByKind, Outcome, Point, Probe, Purpose, Waste
+from engine.results.result import Outcome, Point, Probe, Purpose, Waste
 from engine.spec import RunSpec
 from engine.text.units import GIB, MIB
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit
@@ -110,7 +110,7 @@ def test_without_a_measured_size_there_is_no_chart() -> None:
 
 
 def test_the_table_says_what_was_not_measured() -> None:
-    assert ("422", "not measured", "out of memory") in memory().table.rows
+    assert ("422", "out of memory", "") in memory().table.rows
     assert ("384", "34.0 GiB", "recommended 384") in memory().table.rows
 
 
@@ -130,7 +130,7 @@ def test_a_timing_that_was_not_steady_is_hollow_and_says_so() -> None:
     drawing = drawn(speed([fits(16), unsteady], roles={}))
     assert [dot.get("class") for dot in having(drawing, "dot")] == ["dot", "dot is-hollow"]
     assert tooltips(drawing)[1].endswith("not steady")
-    again = drawn(speed([fits(16), unsteady, replace(fits(64), timing_is_steady=True)], roles={}))
+    again = drawn(speed([fits(16), unsteady, replace(fits(64), timing_is_steady=True, step_seconds=0.1)], roles={}))
     assert [dot.get("class") for dot in having(again, "dot")] == ["dot", "dot"]
 
 
@@ -232,7 +232,7 @@ def test_a_size_that_was_not_tried_is_not_called_too_large() -> None:
 
 
 def test_the_split_covers_the_bar_exactly() -> None:
-    stack = memory_stack(16, MemoryByKind(1 * GIB, 1 * GIB, 2 * GIB, 11 * GIB, 1 * GIB))
+    stack = stack_of(16, [(str(place), "", size * GIB) for place, size in enumerate((1, 1, 2, 11, 1))])
     assert stack is not None
     assert sum(piece.fraction for piece in stack.slices) == pytest.approx(1)
     assert stack.slices[3].x_percent == "25.000%"
