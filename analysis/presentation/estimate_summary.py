@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.describe.answer import WORDS_MOST
-
 from analysis.presentation.charts.bars import MemoryBar, Stack, stack_of
 from analysis.presentation.formatting import bytes_text, duration, percent_estimated, usd
 from analysis.presentation.labels import describe_limit, describe_several, short_device_name
@@ -16,6 +14,7 @@ from analysis.runs.gpu_catalog import Price
 from engine.describe.estimate import METHODS, describe_attention, describe_known_error
 from engine.describe.key_figures import GAIN, SAVES, UNUSED, USE, WASTE, KeyFigure
 from engine.describe.ranks import describe_global, ranks_rows
+from engine.describe.result import WORDS_MOST
 from engine.documents.estimated import EstimatedCard
 from engine.estimate.smallest_card import smallest_gpu
 from engine.estimate.types import OR_MORE, Reached

@@ -4,7 +4,6 @@ from itertools import product
 from typing import Any
 
 import pytest
-from engine.describe.answer import WORDS_MOST
 
 from analysis.presentation.estimate_error import describe_difference
 from analysis.presentation.estimate_summary import (
@@ -25,6 +24,7 @@ from analysis.presentation.estimate_summary import (
 from analysis.presentation.labels import settings_in_full
 from analysis.runs.gpu_catalog import Price
 from engine.describe.estimate import describe_known_error
+from engine.describe.result import WORDS_MOST
 from engine.documents.estimated import EstimatedCard
 from engine.estimate.gpus import gpus
 from engine.spec import RunSpec
