@@ -35,7 +35,7 @@ class ByDays(ConditionFilter):
 
 
 @admin.register(AuditEntry)
-class AuditEntryAdmin(ReadOnly[AuditEntry]):
+class AuditEntryAdmin(ReadOnly):
     list_display = ("moment", "actor_text", "action", "target_link", "change", "request_id")
     list_filter = (
         ByDays,
@@ -102,7 +102,7 @@ class AuditEntryAdmin(ReadOnly[AuditEntry]):
 
 
 @admin.register(RetentionRule)
-class RetentionRuleAdmin(Managed[RetentionRule]):
+class RetentionRuleAdmin(Managed):
     """The rules. `manage.py retain --dry-run` shows what a change would remove."""
 
     may = ("change",)

@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from django.forms import ChoiceField, ModelForm
 from django.http import HttpRequest
 
-from analysis.admin.lists import Managed, ProtectReferencedAdmin, Row
+from analysis.admin.lists import Managed, ProtectReferencedAdmin
 from analysis.models import Attempt, Device, GpuPrice, Host, Quota, Run
 from analysis.permissions import signed_in_user
 from analysis.presentation.formatting import bytes_text
@@ -21,7 +21,7 @@ _UNKNOWN = "not measured"
 UPKEEP = ("drained", "maintenance_from", "maintenance_until", "maintenance_note")
 
 
-class RegisteredByWorkers(Managed[Row]):
+class RegisteredByWorkers(Managed):
     may = ("change", "delete")
     actions: tuple[str, ...] = ("drain", "undrain")
 
@@ -37,7 +37,7 @@ class RegisteredByWorkers(Managed[Row]):
 
 
 @admin.register(Host)
-class HostAdmin(RegisteredByWorkers[Host]):
+class HostAdmin(RegisteredByWorkers):
     list_display = ("name", "drained", "maintenance_from", "maintenance_until", "maintenance_note", "registered_at")
     list_filter = ("drained",)
     search_fields = ("name",)
@@ -51,7 +51,7 @@ class HostAdmin(RegisteredByWorkers[Host]):
 
 
 @admin.register(Device)
-class DeviceAdmin(ProtectReferencedAdmin[Device], RegisteredByWorkers[Device]):
+class DeviceAdmin(ProtectReferencedAdmin, RegisteredByWorkers):
     list_display = (
         *("device", "name", "host", "capacity", "price_per_hour_usd", "enabled", "drained", "maintenance_note"),
         *("queue_name", "last_seen_at", "is_reported"),
@@ -138,7 +138,7 @@ class DeviceAdmin(ProtectReferencedAdmin[Device], RegisteredByWorkers[Device]):
 
 
 @admin.register(GpuPrice)
-class GpuPriceAdmin(Managed[GpuPrice]):
+class GpuPriceAdmin(Managed):
     """The lab's price, which replaces the catalogue's in every estimate."""
 
     list_display = ("card", "price_per_hour_usd", "source", "valid_from", "updated_by", "updated_at")

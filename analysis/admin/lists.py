@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -30,18 +30,10 @@ from analysis.runs.bulk import ids_of
 
 PAGES_MAX = 2_000
 """Later pages, of more than 100,000 rows, would have to read all earlier ones: a filter finds the rest."""
-Row = TypeVar("Row", bound=Model)
 _ORIGIN = {"host": "reported_from", "is_trusted": "is_trusted", "person": "requested_by__username"}
 
-if TYPE_CHECKING:
-    _ModelAdmin = admin.ModelAdmin
-else:
 
-    class _ModelAdmin(admin.ModelAdmin, Generic[Row]):
-        """Generic in the type of its rows, as Django's own class is only in the stubs."""
-
-
-class Managed(_ModelAdmin[Row]):
+class Managed(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs alone
     """GPU managers may see all rows, and do with them what `may` names."""
 
     may: tuple[str, ...] = ("add", "change", "delete")
@@ -55,16 +47,16 @@ class Managed(_ModelAdmin[Row]):
     def has_module_permission(self, request: HttpRequest) -> bool:
         return may_manage(request.user)
 
-    def has_view_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return may_manage(request.user)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return "add" in self.may and may_manage(request.user)
 
-    def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return "change" in self.may and may_manage(request.user)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return "delete" in self.may and may_manage(request.user)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -88,7 +80,7 @@ class Managed(_ModelAdmin[Row]):
 
     # the stubs are for a later Django, which also passes the position of the action's form
     def response_action(  # type: ignore[override]
-        self, request: HttpRequest, queryset: QuerySet[Row]
+        self, request: HttpRequest, queryset: QuerySet[Any]
     ) -> HttpResponse | None:
         """Offer actions only on ticked rows: "select all" could mean a million."""
         ticked = request.POST.copy()
@@ -102,19 +94,13 @@ class Managed(_ModelAdmin[Row]):
         address = reverse("admin:analysis_auditentry_changelist")
         return HttpResponseRedirect(f"{address}?target_kind={kind_of(self.model)}&target_id={object_id}")
 
-    def end_each(self, request: HttpRequest, rows: QuerySet[Row], end: Callable[[int, User], bool], done: str) -> None:
-        """Revoke or withdraw these rows, and say how many were so already."""
-        ids = ids_of(rows)
-        count = sum(end(pk, signed_in_user(request)) for pk in ids)
-        self.message_user(request, f"{count} {done}; {len(ids) - count} were {done} already.")
-
     def _no_second_log(self, *args: Any) -> None:
         """Write nothing: the audit log records changes, and a second log could contradict it."""
 
     log_addition = log_change = log_deletions = _no_second_log  # type: ignore[assignment]  # Django ignores the answer
 
 
-class ProtectReferencedAdmin(Managed[Row]):
+class ProtectReferencedAdmin(Managed):
     """Rows in allow-lists of other rows: as an empty list allows everybody, they must be removed from it first."""
 
     named_by: tuple[tuple[type[Model], str], ...] = ()
@@ -131,17 +117,16 @@ class ProtectReferencedAdmin(Managed[Row]):
         return listed, counts, needed, [*protected, *names]
 
 
-class ReadOnly(Managed[Row]):
+class ReadOnly(Managed):
     may: tuple[str, ...] = ()
 
 
-class RunChildAdmin(ReadOnly[Row]):
+class RunChildAdmin(ReadOnly):
     """Rows that belong to a run, shown by its number and origin: loading the runs would load their results."""
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Row]:
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         columns = {f"run_{name}": F(f"run__{path}") for name, path in _ORIGIN.items()}
-        rows: QuerySet[Row] = self.model._base_manager.order_by("-pk").annotate(**columns)
-        return rows
+        return self.model._base_manager.order_by("-pk").annotate(**columns)
 
     @admin.display(description="run", ordering="run_id")
     def run_link(self, row: Any) -> SafeString:
@@ -219,3 +204,23 @@ def choice_of(
 
 def run_link(run_id: int) -> SafeString:
     return format_html('<a href="{}">run {}</a>', reverse("admin:analysis_run_change", args=[run_id]), run_id)
+
+
+def on_ticked(description: str, act: Callable[[list[int], User], str], *, permission: str = "view") -> Any:
+    """Make an action on the ticked rows; `act` gets their numbers and who asks, and returns what was done."""
+
+    @admin.action(description=description, permissions=[permission])
+    def action(panel: Managed, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        panel.message_user(request, act(ids_of(rows), signed_in_user(request)))
+
+    return action
+
+
+def ended(done: str, end: Callable[[int, User], bool]) -> Callable[[list[int], User], str]:
+    """Revoke or withdraw each row, and say how many were so already."""
+
+    def act(ids: list[int], by: User) -> str:
+        count = sum(end(pk, by) for pk in ids)
+        return f"{count} {done}; {len(ids) - count} were {done} already."
+
+    return act

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -12,20 +10,15 @@ from analysis.admin.lists import Managed, ReadOnly
 from analysis.models import AllowedHost, Delivery, DeliveryAttempt, Subscription
 from analysis.news.subscriptions import subscription_delete
 
-if TYPE_CHECKING:
-    _TabularInline = admin.TabularInline[DeliveryAttempt, Delivery]
-else:
-    _TabularInline = admin.TabularInline  # generic in the stubs alone
-
 
 @admin.register(AllowedHost)
-class AllowedHostAdmin(Managed[AllowedHost]):
+class AllowedHostAdmin(Managed):
     list_display = ("host", "note", "added_at")
     search_fields = ("host", "note")
 
 
 @admin.register(Subscription)
-class SubscriptionAdmin(ReadOnly[Subscription]):
+class SubscriptionAdmin(ReadOnly):
     """People's subscriptions; those of people who left can be deleted. No URL is shown: Slack's holds a secret."""
 
     may = ("delete",)
@@ -45,7 +38,7 @@ class SubscriptionAdmin(ReadOnly[Subscription]):
             subscription_delete(subscription=subscription)
 
 
-class AttemptInline(_TabularInline):
+class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs alone
     model = DeliveryAttempt
     fields = readonly_fields = ("number", "at", "is_delivered", "status", "seconds", "reason")
     extra = 0
@@ -56,7 +49,7 @@ class AttemptInline(_TabularInline):
 
 
 @admin.register(Delivery)
-class DeliveryAdmin(ReadOnly[Delivery]):
+class DeliveryAdmin(ReadOnly):
     list_display = ("delivery_id", "event", "subscription", "state", "attempts_made", "created_at", "ended_at")
     list_filter = ("state",)
     list_select_related = ("event", "subscription")

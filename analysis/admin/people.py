@@ -6,7 +6,7 @@ first characters are shown.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import django.contrib.auth.admin as django_admin
 from django.contrib import admin
@@ -18,19 +18,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from analysis.accounts.tokens import token_revoke
-from analysis.admin.lists import Managed, ProtectReferencedAdmin, ReadOnly
+from analysis.admin.lists import Managed, ProtectReferencedAdmin, ReadOnly, ended, on_ticked
 from analysis.models import ApiToken, Device, Quota, SavedView, Trust
 from analysis.permissions import MANAGER, ROLES, signed_in_user
 from analysis.runs import services
 
 for _model in (User, Group):
     admin.site.unregister(_model)  # unregister Django's versions, which require only is_staff
-
-if TYPE_CHECKING:  # only the stubs are generic in the model
-    _UserAdmin: TypeAlias = django_admin.UserAdmin[User]
-    _UserChangeForm: TypeAlias = UserChangeForm[User]
-else:
-    _UserAdmin, _UserChangeForm = django_admin.UserAdmin, UserChangeForm
 
 _FOR_SUPERUSERS = ("is_superuser", "user_permissions")
 _OWN = "You cannot close your own account or remove your own rights: another GPU manager has to do it."
@@ -44,7 +38,7 @@ class MaskedPasswordWidget(ReadOnlyPasswordHashWidget):
         return {**context, "summary": [{"label": "A password is set." if value else "There is no password."}]}
 
 
-class PersonForm(_UserChangeForm):
+class PersonForm(UserChangeForm):  # type: ignore[type-arg]  # generic in the stubs alone
     """Lets no manager close their own account, so that there is always a manager."""
 
     request: HttpRequest
@@ -62,7 +56,7 @@ class PersonForm(_UserChangeForm):
 
 
 @admin.register(User)
-class PersonAdmin(ProtectReferencedAdmin[User], _UserAdmin):
+class PersonAdmin(ProtectReferencedAdmin, django_admin.UserAdmin):  # type: ignore[type-arg]
     """Accounts, closed rather than deleted, so that actions keep their name; both cancel waiting runs."""
 
     form = PersonForm
@@ -152,7 +146,7 @@ class PersonAdmin(ProtectReferencedAdmin[User], _UserAdmin):
 
 
 @admin.register(Group)
-class GroupAdmin(ProtectReferencedAdmin[Group]):
+class GroupAdmin(ProtectReferencedAdmin):
     """Groups have allow-lists and quotas; three of them are the roles, whose names and rights are fixed."""
 
     named_by = ((Device, "allowed_groups"), (Quota, "group"))
@@ -176,7 +170,7 @@ class GroupAdmin(ProtectReferencedAdmin[Group]):
 
 
 @admin.register(ApiToken)
-class ApiTokenAdmin(ReadOnly[ApiToken]):
+class ApiTokenAdmin(ReadOnly):
     list_display = (
         *("prefix", "name", "owner", "may_write", "created_at", "expires_at"),
         *("last_used_at", "last_used_address", "revoked_at"),
@@ -188,14 +182,13 @@ class ApiTokenAdmin(ReadOnly[ApiToken]):
     sortable_by = ()
     fields = list_display
     actions = ("revoke",)
-
-    @admin.action(description="Revoke: refuse it from now on", permissions=["view"])
-    def revoke(self, request: HttpRequest, tokens: QuerySet[ApiToken]) -> None:
-        self.end_each(request, tokens, lambda pk, by: token_revoke(token_id=pk, by=by), "revoked")
+    revoke = on_ticked(
+        "Revoke: refuse it from now on", ended("revoked", lambda pk, by: token_revoke(token_id=pk, by=by))
+    )
 
 
 @admin.register(Quota)
-class QuotaAdmin(Managed[Quota]):
+class QuotaAdmin(Managed):
     list_display = ("of", "runs_waiting_max", "runs_per_day_max", "time_budget_max_seconds", "device_count")
     list_select_related = ("user", "group")
     search_fields = ("user__username", "group__name")
@@ -227,7 +220,7 @@ class QuotaAdmin(Managed[Quota]):
 
 
 @admin.register(SavedView)
-class SavedViewAdmin(ReadOnly[SavedView]):
+class SavedViewAdmin(ReadOnly):
     may = ("delete",)
     list_display = ("name", "owner", "is_shared", "query", "created_at")
     list_filter = ("is_shared",)

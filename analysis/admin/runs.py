@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin, messages
@@ -14,9 +13,10 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from analysis.admin.lists import ConditionFilter, ReadOnly, Row, RunChildAdmin, choice_of
+from analysis.admin.lists import ConditionFilter, ReadOnly, RunChildAdmin, choice_of, ended, on_ticked
 from analysis.audit.record import record
 from analysis.http.query_string import is_row_id
+from analysis.lists.runs.actions import ACTIONS
 from analysis.lists.runs.export import run_file
 from analysis.lists.runs.filters import ORIGINS, checked_words
 from analysis.models import (
@@ -35,11 +35,9 @@ from analysis.models import (
 from analysis.permissions import signed_in_user
 from analysis.presentation.labels import model_name, short_device_name
 from analysis.presentation.origin import Origin
-from analysis.runs import services
 from analysis.runs.bulk import ids_of
 from analysis.runs.columns.run_text import with_words
 from analysis.runs.marks.share_links import share_link_withdraw
-from analysis.runs.services import BulkResult
 from engine.catalog import WORKLOADS
 
 PROBES_SHOWN, ATTEMPTS_SHOWN = 200, 50
@@ -85,20 +83,19 @@ class Deleted(ConditionFilter):
         return runs.filter(deleted_at=None) if self.value() is None else super().queryset(request, runs)
 
 
-def _action(description: str, service: Callable[..., BulkResult], done: str, **options: Any) -> Any:
-    @admin.action(description=description, permissions=["view"])
+def _action(name: str, description: str = "") -> Any:
+    action = ACTIONS[name]
+
+    @admin.action(description=description or action.label, permissions=["view"])
     def act(panel: RunAdmin, request: HttpRequest, runs: QuerySet[Run]) -> None:
-        answer = service(run_ids=ids_of(runs), by=signed_in_user(request), **options)
-        message = f"{answer.done} {done}"
-        if answer.not_possible:
-            message += f"; {answer.not_possible} not: {answer.reason}"
-        panel.message_user(request, f"{message}.", messages.SUCCESS if answer.done else messages.WARNING)
+        answer = action.do(run_ids=ids_of(runs), by=signed_in_user(request))
+        panel.message_user(request, action.describe(answer), messages.SUCCESS if answer.done else messages.WARNING)
 
     return act
 
 
 @admin.register(Run)
-class RunAdmin(ReadOnly[Run]):
+class RunAdmin(ReadOnly):
     """Newest first. The list loads no result and no spec."""
 
     list_display = (
@@ -161,12 +158,9 @@ class RunAdmin(ReadOnly[Run]):
             return queryset.none(), False
         return with_words(queryset, terms), False
 
-    cancel = _action("Cancel", services.runs_cancel_by, "cancelled or stopping")
-    retry = _action("Run again", services.runs_retry, "queued again")
-    pin = _action("Pin as baseline", services.runs_set_baseline, "pinned", is_baseline=True)
-    unpin = _action("Unpin", services.runs_set_baseline, "unpinned", is_baseline=False)
-    soft_delete = _action("Delete: remove from every list, can be restored", services.runs_delete, "deleted")
-    restore = _action("Restore deleted ones", services.runs_restore, "restored")
+    cancel, retry, pin, unpin = map(_action, ("cancel", "retry", "pin", "unpin"))
+    soft_delete = _action("delete", "Delete: remove from every list, can be restored")
+    restore = _action("restore", "Restore deleted ones")
 
     @admin.action(description="Export as CSV", permissions=["view"])
     def export_csv(self, request: HttpRequest, runs: QuerySet[Run]) -> StreamingHttpResponse:
@@ -210,14 +204,14 @@ class RunAdmin(ReadOnly[Run]):
         return render_to_string("admin/run_probes.html", context)
 
 
-class PartOfRun(RunChildAdmin[Row]):
+class PartOfRun(RunChildAdmin):
     search_fields = ("run_id",)
     search_help_text = "The number of a run."
     sortable_by = ()
 
     def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Row], search_term: str
-    ) -> tuple[QuerySet[Row], bool]:
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -225,7 +219,7 @@ class PartOfRun(RunChildAdmin[Row]):
 
 
 @admin.register(Attempt)
-class AttemptAdmin(PartOfRun[Attempt]):
+class AttemptAdmin(PartOfRun):
     list_display = (
         *("id", "run_link", "number", "device", "owner"),
         *("started_at", "ended_at", "outcome", "cause", "counted"),
@@ -237,20 +231,20 @@ class AttemptAdmin(PartOfRun[Attempt]):
 
 
 @admin.register(Measurement)
-class MeasurementAdmin(PartOfRun[Measurement]):
+class MeasurementAdmin(PartOfRun):
     list_display = ("id", "run_link", "attempt", "sequence", "batch_size", "outcome", "purpose", "peak_allocated_bytes")
     exclude = ("run",)
     readonly_fields = ("run_link",)
 
 
 @admin.register(RunLog)
-class RunLogAdmin(PartOfRun[RunLog]):
+class RunLogAdmin(PartOfRun):
     list_display = ("id", "run_link", "attempt", "sequence", "recorded_at", "level", "message")
     fields = list_display[1:]
 
 
 @admin.register(Tag)
-class TagAdmin(ReadOnly[Tag]):
+class TagAdmin(ReadOnly):
     """The tags of runs. A tag without runs is deleted automatically."""
 
     list_display = ("name",)
@@ -258,7 +252,7 @@ class TagAdmin(ReadOnly[Tag]):
 
 
 @admin.register(MatrixCell)
-class MatrixCellAdmin(RunChildAdmin[MatrixCell]):
+class MatrixCellAdmin(RunChildAdmin):
     list_display = (
         *("model", "card_name", "kind", "precision", "optimizer", "largest_batch_size"),
         *("run_link", "answered_at"),
@@ -269,24 +263,24 @@ class MatrixCellAdmin(RunChildAdmin[MatrixCell]):
 
 
 @admin.register(TrendAcknowledgement)
-class TrendAcknowledgementAdmin(RunChildAdmin[TrendAcknowledgement]):
+class TrendAcknowledgementAdmin(RunChildAdmin):
     list_display = ("run_link", "metric", "note", "acknowledged_by", "acknowledged_at")
     list_select_related = ("acknowledged_by",)
     fields = list_display
 
 
 @admin.register(ShareLink)
-class ShareLinkAdmin(RunChildAdmin[ShareLink]):
+class ShareLinkAdmin(RunChildAdmin):
     list_display = ("prefix", "run_link", "created_by", "created_at", "ends_at", "withdrawn_at")
     list_select_related = ("created_by",)
     search_fields = ("prefix", "created_by__username")
     sortable_by = ()
     fields = list_display
     actions = ("withdraw",)
-
-    @admin.action(description="Withdraw: answer “not found” from now on", permissions=["view"])
-    def withdraw(self, request: HttpRequest, links: QuerySet[ShareLink]) -> None:
-        self.end_each(request, links, lambda pk, by: share_link_withdraw(link_id=pk, by=by), "withdrawn")
+    withdraw = on_ticked(
+        "Withdraw: answer “not found” from now on",
+        ended("withdrawn", lambda pk, by: share_link_withdraw(link_id=pk, by=by)),
+    )
 
 
 def _file(runs: QuerySet[Run], form: str) -> StreamingHttpResponse:

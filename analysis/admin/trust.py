@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 
-from analysis.admin.lists import Managed
+from analysis.admin.lists import Managed, ended, on_ticked
 from analysis.admin.runs import PartOfRun
 from analysis.http.query_string import is_row_id
 from analysis.models import Report, Trust
@@ -18,7 +17,7 @@ from analysis.runs.services import trust_give, trust_revoke
 
 
 @admin.register(Report)
-class ReportAdmin(PartOfRun[Report]):
+class ReportAdmin(PartOfRun):
     """How each reported run came here. The moment is the sender's."""
 
     list_display = ("id", "run_link", "run_key", "token", "engine_version", "started_at", "events_received")
@@ -27,7 +26,7 @@ class ReportAdmin(PartOfRun[Report]):
 
 
 @admin.register(Trust)
-class TrustAdmin(Managed[Trust]):
+class TrustAdmin(Managed):
     """Trust is given and revoked, never edited: the rows say who decided what, and when."""
 
     may = ("add",)
@@ -38,6 +37,9 @@ class TrustAdmin(Managed[Trust]):
     autocomplete_fields = ("token",)
     fields = ("token", "host")
     actions = ("revoke",)
+    revoke = on_ticked(
+        "Revoke: their runs count no longer", ended("revoked", lambda pk, by: trust_revoke(trust_id=pk, by=by))
+    )
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """Offer the token that reported the run of `?run=`; where it came with a password, its host."""
@@ -49,10 +51,6 @@ class TrustAdmin(Managed[Trust]):
 
     def save_model(self, request: HttpRequest, obj: Trust, form: ModelForm[Trust], change: bool) -> None:
         obj.pk = trust_give(by=signed_in_user(request), token=obj.token, host=obj.host).pk
-
-    @admin.action(description="Revoke: their runs count no longer", permissions=["view"])
-    def revoke(self, request: HttpRequest, rows: QuerySet[Trust]) -> None:
-        self.end_each(request, rows, lambda pk, by: trust_revoke(trust_id=pk, by=by), "revoked")
 
     @admin.display(description="trusted")
     def subject(self, trust: Trust) -> str:

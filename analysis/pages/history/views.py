@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.contrib import messages
@@ -26,6 +24,7 @@ from analysis.accounts.rate_limit import EXPORT, RateLimited, check_rate_limit
 from analysis.audit.record import record
 from analysis.http.errors import error_page, wants_json
 from analysis.http.query_string import BadQuery, is_row_id, without_empty
+from analysis.lists.runs.actions import ACTIONS
 from analysis.lists.runs.columns import Column
 from analysis.lists.runs.export import run_file
 from analysis.lists.runs.filters import RunFilter
@@ -37,7 +36,6 @@ from analysis.permissions import OPERATOR, lacks_role, may_start, signed_in_user
 from analysis.presentation.run_rows import history_rows
 from analysis.runs import services
 from analysis.runs.queue.forecast import queue_positions
-from analysis.runs.services import BulkResult
 
 PAGE_SIZE = 50
 TAGS_OFFERED = 200
@@ -107,7 +105,7 @@ def runs_change(request: HttpRequest) -> HttpResponseRedirect:
         return redirect(f"{reverse('analysis:compare')}?ids={','.join(map(str, ids))}")
     if not may_start(request.user):
         raise PermissionDenied(lacks_role(OPERATOR))
-    action = _ACTIONS.get(request.POST.get("action", ""))
+    action = ACTIONS.get(request.POST.get("action", ""))
     back = redirect(_address(QueryDict(request.POST.get("view", "")).urlencode(safe=",:/")))
     if action is None or not ids:
         messages.error(request, "Nothing was done: tick the runs and choose an action.")
@@ -115,7 +113,8 @@ def runs_change(request: HttpRequest) -> HttpResponseRedirect:
     try:
         tag = {"tag": request.POST.get("tag", "").strip().lower()} if action.takes_tag else {}
         answer = action.do(run_ids=set(ids), by=request.user, **tag)
-        _report(request, action.done, answer)
+        add_message = messages.success if answer.done else messages.error
+        add_message(request, action.describe(answer))
     except ValidationError as error:
         messages.error(request, f"Nothing was done: {' '.join(error.messages)}")
     return back
@@ -143,27 +142,6 @@ def view_delete(request: HttpRequest, view_id: int) -> HttpResponseRedirect:
     return redirect("analysis:runs")
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
-    label: str
-    done: str
-    do: Callable[..., BulkResult]
-    takes_tag: bool = False
-    is_for_deleted: bool = False
-
-
-_ACTIONS = {
-    "cancel": Action("Cancel", "cancelled", services.runs_cancel_by),
-    "retry": Action("Run again", "queued again", services.runs_retry),
-    "pin": Action("Pin as baseline", "pinned", partial(services.runs_set_baseline, is_baseline=True)),
-    "unpin": Action("Unpin", "unpinned", partial(services.runs_set_baseline, is_baseline=False)),
-    "delete": Action("Delete", "deleted", services.runs_delete),
-    "restore": Action("Restore", "restored", services.runs_restore, is_for_deleted=True),
-    "tag": Action("Add tag", "tagged", services.runs_tag, takes_tag=True),
-    "untag": Action("Remove tag", "untagged", services.runs_untag, takes_tag=True),
-}
-
-
 def _context(request: HttpRequest, wanted: HistoryQuery, page: Page[Run]) -> dict[str, Any]:
     are_deleted = bool(wanted.data.get("deleted"))
     return {
@@ -181,7 +159,7 @@ def _context(request: HttpRequest, wanted: HistoryQuery, page: Page[Run]) -> dic
         "views": SavedView.objects.filter(Q(owner=request.user) | Q(is_shared=True)).select_related("owner"),
         "tags": Tag.objects.values_list("name", flat=True)[:TAGS_OFFERED],
         "more_fields": [wanted.filters.form[name] for name in RunFilter.base_filters if name not in RunFilter.MAIN],
-        "actions": [(key, action) for key, action in _ACTIONS.items() if action.is_for_deleted == are_deleted],
+        "actions": [(key, action) for key, action in ACTIONS.items() if action.is_for_deleted == are_deleted],
         "analyze_address": request.build_absolute_uri(reverse("analyze")),
     }
 
@@ -219,17 +197,6 @@ def _heads(wanted: HistoryQuery, columns: Iterable[Column]) -> list[dict[str, An
         }
         for column in columns
     ]
-
-
-def _report(request: HttpRequest, done: str, answer: BulkResult) -> None:
-    """Show "3 cancelled; 1 not: over already; 2 not: another person's or deleted."."""
-    parts = [f"{answer.done} {done}"]
-    if answer.not_possible:
-        parts.append(f"{answer.not_possible} not: {answer.reason}")
-    if answer.not_allowed:
-        parts.append(f"{answer.not_allowed} not: another person’s or deleted")
-    add_message = messages.success if answer.done else messages.error
-    add_message(request, f"{'; '.join(parts)}.")
 
 
 def _plain(text: str, status: int) -> HttpResponse:
