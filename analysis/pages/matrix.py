@@ -8,9 +8,8 @@ from django.views.decorators.http import require_safe
 
 from analysis.accounts.middleware import may_be_public
 from analysis.http.query_string import BadQuery
-from analysis.lists.matrix.marks import join_limits, mark_cheapest_that_fits
 from analysis.lists.matrix.query import MatrixPageForm, card_prices, stored_cells
-from analysis.lists.matrix.table import matrix_table
+from analysis.lists.matrix.table import join_limits, mark_cheapest_that_fits, matrix_table
 from analysis.models import Device
 from engine.spec import DEFAULTS
 

@@ -4,8 +4,7 @@ import random
 
 import pytest
 
-from analysis.lists.matrix.marks import join_limits
-from analysis.lists.matrix.table import CardColumn, ShownCell, WorkloadRow, cheapest, fastest
+from analysis.lists.matrix.table import CardColumn, ShownCell, WorkloadRow, cheapest, fastest, join_limits
 from analysis.lists.trend.step_detection import Stretch, find_steps, find_stretches
 from analysis.models import MatrixCell
 from engine.text.units import MIB

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from analysis.lists.comparison.differences import environment_rows, setting_rows
 from analysis.lists.comparison.query import CHARTED_MAX, CompareQuery
 from analysis.lists.comparison.races import ComparedRace, change_rows, compared_races, races_headline
 from analysis.models import Run
-from analysis.pages.compare.heads import caveats, head
+from analysis.pages.compare.context import facts_context
 from analysis.presentation.charts.axes import change_axis, factor_axis
 from analysis.presentation.charts.plots import Plot, PlotPoint, Table, Trace
 from analysis.presentation.formatting import percent_more
@@ -18,22 +17,13 @@ from engine.race.field import TODAY
 
 def races_context(runs: Sequence[Run], query: CompareQuery) -> dict[str, Any]:
     races = compared_races(runs)
-    subjects = [each.subject for each in races]
     rows = change_rows(races)
-    settings, facts = setting_rows(subjects), environment_rows(subjects)
-    return {
-        "query": query,
+    return facts_context([each.subject for each in races], query, has_baseline=False) | {
         "headline": races_headline(races),
-        "heads": [head(subject, None, query, has_baseline=False) for subject in subjects],
         "races": races,
         "rows": [row for row in rows if row.is_tried],
         "rows_not_tried": [row for row in rows if not row.is_tried],
         "chart": races_plot(races) if len(races) <= CHARTED_MAX else None,
-        "caveats": caveats(subjects),
-        "without_result": [each for each in subjects if each.outcome is None and not each.caveat],
-        "differing_settings": [row for row in settings if row.differs],
-        "differing_facts": [row for row in facts if row.differs],
-        "equal_rows": [row for row in (*settings, *facts) if not row.differs],
     }
 
 
