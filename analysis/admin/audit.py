@@ -27,11 +27,11 @@ _SHOWN_LENGTH = 160
 
 class ByDays(ConditionFilter):
     title, parameter_name = "time", "days"
-    offered = (("1", "last 24 hours"), ("7", "last 7 days"), ("30", "last 30 days"))
 
-    def condition(self, value: str) -> Q:
-        known = value in dict(self.offered)
-        return Q(recorded_at__gte=timezone.now() - timedelta(days=int(value))) if known else Q()
+    def conditions(self) -> dict[str, tuple[str, Q]]:
+        labels = {1: "last 24 hours", 7: "last 7 days", 30: "last 30 days"}
+        since = {days: Q(recorded_at__gte=timezone.now() - timedelta(days=days)) for days in labels}
+        return {str(days): (label, since[days]) for days, label in labels.items()}
 
 
 @admin.register(AuditEntry)

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Count
 
 from analysis.database import database_now
-from analysis.lists.totals import LabTotals, lab_totals
+from analysis.lists.totals import lab_totals
 from analysis.lists.use.days import first_moment, use_by_day
 from analysis.lists.use.load import HELD_MAX, held_since
 from analysis.models import Device, Run, State
@@ -28,57 +28,35 @@ class Bar:
     css_class: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Dashboard:
-    """All figures; `gpu_hours` are by device, the most first; workers of `silent` devices gave no sign of life."""
-
-    totals: LabTotals
-    states: tuple[Bar, ...]
-    gpu_hours: tuple[Bar, ...]
-    oldest_waiting: Run | None
-    silent: tuple[Device, ...]
-    silent_more: int
-    device_count: int
-    as_of: datetime
-    days: int = DAYS
-
-    @property
-    def online_count(self) -> int:
-        return self.device_count - len(self.silent) - self.silent_more
-
-    @property
-    def all_gpu_hours(self) -> float:
-        return sum(bar.value for bar in self.gpu_hours)
-
-    @property
-    def unused(self) -> tuple[Bar, ...]:
-        """Return the share of memory that is unused at today's batch sizes, in percent."""
-        percent = 100 * (self.totals.sums.fraction or 0.0)
-        return bars([("unused", percent, "bar-bad"), ("in use", 100 - percent)], full=100.0)
-
-
-def dashboard() -> Dashboard:
-    now = database_now()
+def dashboard() -> dict[str, Any]:
+    """Return all figures; workers of `silent` devices gave no sign of life."""
+    now, totals = database_now(), lab_totals()
     waiting = Run.objects.queued().filter(cancel_requested=False).order_by("created_at", "id")
     devices = list(Device.all_devices.select_related("host").defer("calibration").with_activity())
     enabled = [device for device in devices if device.enabled and not device.is_reported]
     silent = [device for device in enabled if not device.is_up]
     # in one statement, from the index on the state; deleted runs are included
     counts: dict[str, Any] = dict(Run.all_runs.order_by().values_list("state").annotate(Count("pk")))
-    return Dashboard(
-        totals=lab_totals(),
-        states=bars((State(state).label, counts.get(state, 0), f"state-{state}") for state in State),
-        gpu_hours=_gpu_hours([device for device in devices if device.kind != "cpu"], now),
-        oldest_waiting=waiting.only("id", "model", "state", "created_at").first(),
-        silent=tuple(silent[:_SILENT_SHOWN]),
-        silent_more=max(0, len(silent) - _SILENT_SHOWN),
-        device_count=len(enabled),
-        as_of=now,
-    )
+    gpu_hours = _gpu_hours([device for device in devices if device.kind != "cpu"], now)
+    unused_percent = 100 * (totals.sums.fraction or 0.0)
+    return {
+        "totals": totals,
+        "unused": bars([("unused", unused_percent, "bar-bad"), ("in use", 100 - unused_percent)], full=100.0),
+        "states": bars((State(state).label, counts.get(state, 0), f"state-{state}") for state in State),
+        "gpu_hours": gpu_hours,
+        "all_gpu_hours": sum(bar.value for bar in gpu_hours),
+        "days": DAYS,
+        "oldest_waiting": waiting.only("id", "model", "state", "created_at").first(),
+        "silent": silent[:_SILENT_SHOWN],
+        "silent_more": max(0, len(silent) - _SILENT_SHOWN),
+        "device_count": len(enabled),
+        "online_count": len(enabled) - len(silent),
+        "as_of": now,
+    }
 
 
 def _gpu_hours(gpus: Sequence[Device], now: datetime) -> tuple[Bar, ...]:
-    """Add up the hours in which runs held these devices, as the fleet page does."""
+    """Add up the hours in which runs held these devices, the most first, as the fleet page does."""
     known_since = {device.pk: device.host.registered_at for device in gpus}
     used = use_by_day(held_since(first_moment(now, DAYS))[:HELD_MAX], known_since, now, DAYS)
     hours = [(str(device), used[device.pk].hours) for device in gpus if used[device.pk].hours]

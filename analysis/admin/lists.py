@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -179,37 +179,39 @@ class UncountedList(ChangeList):
 
 
 class ConditionFilter(admin.SimpleListFilter):
-    column = ""
-    """The column that has the chosen value, where `condition` says nothing else."""
-    offered: Sequence[tuple[str, str]] = ()
-    """The values to choose from, with their labels."""
+    def conditions(self) -> Mapping[str, tuple[str, Q]]:
+        """Return the values to choose from, each with its label and what it selects; any other selects nothing."""
+        raise NotImplementedError
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return list(self.offered)
-
-    def condition(self, value: str) -> Q:
-        return Q(**{self.column: value})
+        return [(value, label) for value, (label, _) in self.conditions().items()]
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
-        return rows if value is None else rows.filter(self.condition(value))
+        if value is None:
+            return rows
+        return rows.filter(self.conditions().get(value, ("", Q(pk=None)))[1])
+
+
+def filter_of(name: str, conditions: Mapping[str, tuple[str, Q]], title: str = "") -> type[ConditionFilter]:
+    members = {"title": title or name, "parameter_name": name, "conditions": lambda _: conditions}
+    return type(f"By{name.capitalize()}", (ConditionFilter,), members)
 
 
 def choice_of(
-    name: str, offered: Sequence[tuple[str, str]], *, title: str = "", column: str = ""
+    name: str, offered: Iterable[tuple[str, str]], *, title: str = "", column: str = ""
 ) -> type[ConditionFilter]:
-    members = {"title": title or name, "parameter_name": name, "column": column or name, "offered": offered}
-    return type(f"By{name.capitalize()}", (ConditionFilter,), members)
+    return filter_of(name, {value: (label, Q(**{column or name: value})) for value, label in offered}, title)
 
 
 def run_link(run_id: int) -> SafeString:
     return format_html('<a href="{}">run {}</a>', reverse("admin:analysis_run_change", args=[run_id]), run_id)
 
 
-def on_ticked(description: str, act: Callable[[list[int], User], str], *, permission: str = "view") -> Any:
+def on_ticked(description: str, act: Callable[[list[int], User], str]) -> Any:
     """Make an action on the ticked rows; `act` gets their numbers and who asks, and returns what was done."""
 
-    @admin.action(description=description, permissions=[permission])
+    @admin.action(description=description, permissions=["view"])
     def action(panel: Managed, request: HttpRequest, rows: QuerySet[Any]) -> None:
         panel.message_user(request, act(ids_of(rows), signed_in_user(request)))
 

@@ -9,9 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import pickletools
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
 
 import django_q.admin  # noqa: F401  (registers the models that are unregistered below)
 from django.conf import settings
@@ -36,54 +33,30 @@ for _model in (Failure, OrmQ, Schedule, Success):
     admin.site.unregister(_model)
 
 
-@dataclass(frozen=True, slots=True)
-class QueueLine:
-    """A device and what holds it; the worker without a device is silent where its messages wait for long."""
-
-    device: Device | None
-    name: str
-    is_silent: bool
-    running_id: int | None
-    hold: str
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A task that raised an error of the portal; a run that fails is not a failed task."""
-
-    name: str
-    queue: str
-    ended_at: datetime
-    message: str
-
-
 def queue_page(request: HttpRequest) -> HttpResponse:
     failed = Task.objects.filter(success=False).annotate(stored=Cast("result", TextField())).order_by("-stopped")
     waiting, more = _waiting()
+    devices = Device.objects.select_related("host").defer("calibration").with_activity()
+    now = database_now()
+    # `lock` is when a message was sent; of one that a worker has taken, when another worker may take it
+    oldest = OrmQ.objects.filter(key=settings.Q_CLUSTER["name"], lock__lte=now).aggregate(sent=Min("lock"))["sent"]
     context = {
         **admin.site.each_context(request),
         "title": "Queue and workers",
         "waiting": waiting,
         "more_waiting": more,
-        "lines": list(_lines()),
+        "is_message_waiting": oldest is not None and now - oldest > SEEN_LATELY,
+        "devices": [(device, "" if device.running_id else describe_hold(device)) for device in devices],
+        # a run that fails is not a failed task: these are errors of the portal
         "failures": [
-            Failed(row["func"], row["cluster"] or settings.Q_CLUSTER["name"], row["stopped"], first_text(row["stored"]))
+            row | {"message": first_text(row["stored"])}
             for row in failed.values("func", "cluster", "stopped", "stored")[:FAILURES_SHOWN]
         ],
-        "now": database_now(),
+        "queue_without_device": settings.Q_CLUSTER["name"],
+        "now": now,
         "silent_seconds": int(SEEN_LATELY.total_seconds()),
     }
     return render(request, "admin/queue.html", context)
-
-
-def _lines() -> Iterator[QueueLine]:
-    now = database_now()
-    # `lock` is when a message was sent; of one that a worker has taken, when another worker may take it
-    oldest = OrmQ.objects.filter(key=settings.Q_CLUSTER["name"], lock__lte=now).aggregate(sent=Min("lock"))["sent"]
-    yield QueueLine(None, "work without a device", oldest is not None and now - oldest > SEEN_LATELY, None, "")
-    for device in Device.objects.select_related("host").defer("calibration").with_activity():
-        holds = device.running_id
-        yield QueueLine(device, str(device), not device.is_up, holds, "" if holds else describe_hold(device))
 
 
 def _waiting() -> tuple[list[tuple[Run, str]], bool]:

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from analysis.admin.lists import ConditionFilter, ReadOnly, RunChildAdmin, choice_of, ended, on_ticked
+from analysis.admin.lists import ConditionFilter, ReadOnly, RunChildAdmin, choice_of, ended, filter_of, on_ticked
 from analysis.audit.record import record
 from analysis.http.query_string import is_row_id
 from analysis.lists.runs.actions import ACTIONS
@@ -45,42 +45,27 @@ _NEWEST = ("-created_at", "-id")
 
 
 class ByDevice(ConditionFilter):
-    title, parameter_name = "device", "device"
+    title = parameter_name = "device"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [(str(device.pk), str(device)) for device in Device.objects.select_related("host")[:100]]
 
-    def condition(self, value: str) -> Q:
-        return Q(device=int(value)) if is_row_id(value) else Q(pk=None)
-
-
-class ByOrigin(ConditionFilter):
-    """Whether the runs were measured here, or reported from elsewhere, and trusted."""
-
-    title = parameter_name = "origin"
-    offered = tuple((key, label) for key, (label, _) in ORIGINS.items())
-
-    def condition(self, value: str) -> Q:
-        return ORIGINS[value][1] if value in ORIGINS else Q(pk=None)
-
-
-class Marked(ConditionFilter):
-    title, parameter_name = "mark", "mark"
-    offered = (("baseline", "baselines"), ("shared", "on a shared device"))
-
-    def condition(self, value: str) -> Q:
-        return Q(**{f"is_{value}": True}) if value in dict(self.offered) else Q(pk=None)
+    def conditions(self) -> dict[str, tuple[str, Q]]:
+        value = self.value() or ""
+        return {value: ("", Q(device=int(value)))} if is_row_id(value) else {}
 
 
 class Deleted(ConditionFilter):
     title = parameter_name = "deleted"
-    offered = (("yes", "deleted, can be restored"),)
 
-    def condition(self, value: str) -> Q:
-        return Q(deleted_at__isnull=False)
+    def conditions(self) -> dict[str, tuple[str, Q]]:
+        return {"yes": ("deleted, can be restored", Q(deleted_at__isnull=False))}
 
     def queryset(self, request: HttpRequest, runs: QuerySet[Run]) -> QuerySet[Run]:
         return runs.filter(deleted_at=None) if self.value() is None else super().queryset(request, runs)
+
+
+_MARKS = {"baseline": ("baselines", Q(is_baseline=True)), "shared": ("on a shared device", Q(is_shared=True))}
 
 
 def _action(name: str, description: str = "") -> Any:
@@ -105,7 +90,7 @@ class RunAdmin(ReadOnly):
     list_filter = (
         *(choice_of("state", State.choices), choice_of("kind", KIND_CHOICES)),
         choice_of("model", [(key, model_name(key)) for key in WORKLOADS]),
-        *(ByDevice, ByOrigin, Marked, Deleted),
+        *(ByDevice, filter_of("origin", ORIGINS), filter_of("mark", _MARKS), Deleted),
     )
     sortable_by = ()
     ordering = _NEWEST
