@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
+from typing import Any
 
 from analysis.models import Device, Host, Run
 from analysis.models.device import DeviceWithActivity
@@ -32,43 +33,13 @@ class QueuedRun:
     turn: str
 
 
-@dataclass(frozen=True, slots=True)
-class FleetDevice:
-    """A device's line. `hold` names another program on it, `running_with` the further devices of its run."""
-
-    device: Device
-    chip: Chip
-    running: Run | None
-    running_name: str
-    running_phase: str
-    running_with: str
-    hold: str
-    waiting: tuple[QueuedRun, ...]
-    waiting_count: int
-    parts: tuple[Slice, ...]
-    is_stale: bool
-    is_silent: bool
-    notes: tuple[str, ...]
-
-    @property
-    def waiting_more(self) -> int:
-        return self.waiting_count - len(self.waiting)
-
-
-@dataclass(frozen=True, slots=True)
-class FleetHost:
-    host: Host
-    devices: tuple[FleetDevice, ...]
-    note: str
-
-
 def fleet_hosts(
     devices: Sequence[DeviceWithActivity],
     running: Mapping[int | None, Run],
     waiting: Iterable[QueuedRun],
     waiting_counts: Mapping[int | None, int],
     now: datetime,
-) -> list[FleetHost]:
+) -> list[dict[str, Any]]:
     by_device: dict[int | None, list[QueuedRun]] = defaultdict(list)
     for each in waiting:
         by_device[each.run.requested_device_id].append(each)
@@ -76,23 +47,23 @@ def fleet_hosts(
     for device in devices:
         sets[device.held_for_id].append(device)
     return [
-        FleetHost(
-            host,
-            tuple(
-                _device(
-                    device,
-                    running.get(device.pk),
-                    _with(device, sets[device.held_for_id]),
-                    by_device[device.pk],
-                    waiting_counts.get(device.pk, 0),
-                    now,
-                )
+        {
+            "host": host,
+            "note": _describe_maintenance(host, now),
+            "devices": [
+                _device(device, running.get(device.pk), now)
+                | _waiting(by_device[device.pk], waiting_counts.get(device.pk, 0))
+                | {"running_with": _with(device, sets[device.held_for_id])}
                 for device in host_devices
-            ),
-            _describe_maintenance(host, now),
-        )
+            ],
+        }
         for host, host_devices in groupby(devices, key=lambda device: device.host)
     ]
+
+
+def _waiting(first: Sequence[QueuedRun], count: int) -> dict[str, Any]:
+    shown = first[:WAITING_SHOWN_PER_DEVICE]
+    return {"waiting": shown, "waiting_more": count - len(shown)}
 
 
 def _with(device: Device, together: Sequence[Device]) -> str:
@@ -136,14 +107,7 @@ def memory_parts(device: Device, *, is_running: bool) -> tuple[Slice, ...]:
     return slices_of([part for part in parts if part[2]], device.capacity_bytes)
 
 
-def _device(
-    device: DeviceWithActivity,
-    running: Run | None,
-    running_with: str,
-    waiting: Sequence[QueuedRun],
-    waiting_count: int,
-    now: datetime,
-) -> FleetDevice:
+def _device(device: DeviceWithActivity, running: Run | None, now: datetime) -> dict[str, Any]:
     is_silent, read_at = not device.is_up, device.memory_read_at
     notes = [_describe_maintenance(device, now)]
     if device.is_shared:
@@ -151,21 +115,18 @@ def _device(
         notes.append(
             f"others held {held} at the last attempt to start a run: only runs that accept a shared device start"
         )
-    return FleetDevice(
-        device=device,
-        chip=_chip(device, running, is_silent),
-        running=running,
-        running_name=name_of_run(running) if running else "",
-        running_phase=PHASE_NAMES.get(running.phase, "").lower() if running else "",
-        running_with=running_with,
-        hold="" if running or is_silent else describe_hold(device),
-        waiting=tuple(waiting[:WAITING_SHOWN_PER_DEVICE]),
-        waiting_count=waiting_count,
-        parts=memory_parts(device, is_running=running is not None),
-        is_stale=read_at is None or (now - read_at).total_seconds() > STALE_SECONDS,
-        is_silent=is_silent,
-        notes=tuple(filter(None, notes)),
-    )
+    return {
+        "device": device,
+        "chip": _chip(device, running, is_silent),
+        "running": running,
+        "running_name": name_of_run(running) if running else "",
+        "running_phase": PHASE_NAMES.get(running.phase, "").lower() if running else "",
+        "hold": "" if running or is_silent else describe_hold(device),
+        "parts": memory_parts(device, is_running=running is not None),
+        "is_stale": read_at is None or (now - read_at).total_seconds() > STALE_SECONDS,
+        "is_silent": is_silent,
+        "notes": list(filter(None, notes)),
+    }
 
 
 def _chip(device: DeviceWithActivity, running: Run | None, is_silent: bool) -> Chip:

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from django.utils.safestring import SafeString
 
-from analysis.lists.use.days import DayOfUse, Use, first_moment, use_by_day, use_by_person
+from analysis.lists.use.days import Use, first_moment, use_by_day, use_by_person
 from analysis.lists.use.load import HELD_MAX, RUNS_MAX, held_since, memory_since, settings_measured_since
 from analysis.lists.use.unused import Unused, unused_by
 from analysis.models import Device, DeviceDay
@@ -36,29 +36,6 @@ class DayPicture:
     text_of_most: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UsePicture:
-    """Pictures of the use of a device or a person; memory is what all programs held, or what the person left unused."""
-
-    use: Use
-    held: DayPicture
-    used_days: tuple[tuple[DayOfUse, Any], ...]
-    device: Device | None = None
-    name: str = ""
-    memory: DayPicture | None = None
-    busy: DayPicture | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class UnusedRow:
-    """A row of one of the two tables. `address` leads to its runs; empty where the list cannot select them."""
-
-    unused: Unused
-    name: str
-    address: str
-    is_own: bool = False
-
-
 def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_count: int) -> dict[str, Any]:
     since, names = first_moment(now, day_count), {device.pk: device for device in devices}
     known = {device.pk: device.host.registered_at for device in devices}
@@ -71,12 +48,13 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
     users = list(use_by_person(held[:HELD_MAX], known, now, day_count).items())
     most = max((day.hours for _, use in users[:PICTURES_MAX] for day in use.days), default=0.0)
     unused = unused_by(runs, lambda run: (run.person, run.day))
+    # runs without a person cannot be selected in the list of runs
     people = [
-        UnusedRow(each, person or NOBODY, _runs({"user": person}) if person else "")
+        {"unused": each, "name": person or NOBODY, "address": _runs({"user": person}) if person else ""}
         for person, each in unused_by(runs, lambda run: run.person).items()
     ]
     trainings = [
-        UnusedRow(each, model_name(training), _runs({"model": training}), is_own)
+        {"unused": each, "name": model_name(training), "address": _runs({"model": training}), "is_own": is_own}
         for (training, is_own), each in unused_by(runs, lambda run: (run.training, run.is_own)).items()
     ]
     return {
@@ -97,15 +75,20 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
     }
 
 
-def _picture(device: Device, use: Use, memory: Mapping[tuple[int, date], DeviceDay]) -> UsePicture:
+def _picture(device: Device, use: Use, memory: Mapping[tuple[int, date], DeviceDay]) -> dict[str, Any]:
     texts = [f"{each.day:%Y-%m-%d}: {hours_text(each.hours)}, {share_text(each.fraction)}" for each in use.days]
     description = f"Use of {device.name} by day: {share_text(use.fraction)} of the time since {use.days[0].day}"
     held = DayPicture(description, hours_text(use.hours), day_bars([each.fraction for each in use.days], texts))
     known = [memory.get((device.pk, day.day)) for day in use.days]
     rows = zip(use.days[::-1], known[::-1], strict=True)
-    used = tuple((day, read) for day, read in rows if day.hours or read)
-    memory_picture, busy = _memory_picture(device, known), _busy_picture(device, known)
-    return UsePicture(use, held, used, device, memory=memory_picture, busy=busy)
+    return {
+        "device": device,
+        "use": use,
+        "held": held,
+        "used_days": [(day, read) for day, read in rows if day.hours or read],
+        "memory": _memory_picture(device, known),
+        "busy": _busy_picture(device, known),
+    }
 
 
 def _memory_picture(device: Device, days: Sequence[DeviceDay | None]) -> DayPicture | None:
@@ -144,13 +127,13 @@ def _busy_picture(device: Device, days: Sequence[DeviceDay | None]) -> DayPictur
 
 def _picture_of_person(
     person: str | None, use: Use, most: float, unused: Mapping[tuple[str | None, date | None], Unused]
-) -> UsePicture:
+) -> dict[str, Any]:
     texts = [f"{each.day:%Y-%m-%d}: {hours_text(each.hours)}" for each in use.days]
     name, hours = person or NOBODY, hours_text(use.hours)
     description = f"Use by {name} by day: {hours} since {use.days[0].day}"
     held = DayPicture(description, hours, day_bars([each.hours / most for each in use.days], texts))
-    used = tuple((day, unused.get((person, day.day))) for day in use.days[::-1] if day.hours)
-    return UsePicture(use, held, used, name=name)
+    used = [(day, unused.get((person, day.day))) for day in use.days[::-1] if day.hours]
+    return {"name": name, "use": use, "held": held, "used_days": used}
 
 
 def _runs(query: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 from django import forms
@@ -32,18 +31,13 @@ class FleetQuery(StrictQueryForm):
     host = forms.CharField(required=False)
     days = forms.ChoiceField(choices=[(str(days), str(days)) for days in RANGES], initial=str(_DEFAULT_DAYS))
 
-    @cached_property
-    def _valid(self) -> dict[str, Any]:
-        self.full_clean()
-        return self.cleaned_data
-
     @property
     def host_name(self) -> str:
-        return str(self._valid.get("host") or "")
+        return "" if "host" in self.errors else str(self.cleaned_data["host"])
 
     @property
     def day_count(self) -> int:
-        return int(self._valid.get("days") or _DEFAULT_DAYS)
+        return _DEFAULT_DAYS if "days" in self.errors else int(self.cleaned_data["days"])
 
 
 @require_safe

@@ -38,7 +38,7 @@ def trend(request: HttpRequest) -> HttpResponse:
         series, more = known_series(newest_measured(CHOICE_FROM_MAX))
         context = {
             "series": series,
-            "has_speeds": any(one.speed for one in series),
+            "has_speeds": any(one["speed"] for one in series),
             "more": more,
             "looked_at": CHOICE_FROM_MAX,
             "points_needed": POINTS_PER_SIDE_MIN,
