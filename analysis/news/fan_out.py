@@ -44,7 +44,7 @@ def wants(subscription: Subscription, event: NewsEvent, run: Run | None) -> bool
         return False
     query = parse_query(QueryDict(subscription.view.query))
     # a view that the history would refuse shows no runs there either
-    return not query.problems and query.filters.qs.filter(pk=run.pk).exists()
+    return not query.problems and query.qs.filter(pk=run.pk).exists()
 
 
 def _dispatch(event_id: int) -> bool:

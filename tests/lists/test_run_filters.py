@@ -201,13 +201,13 @@ def test_what_is_not_understood_is_said(query, said):
 
 
 def test_a_view_is_told_in_words():
-    words = [chosen.label for chosen in parse_query(QueryDict("state=failed&state=cancelled&model=bert")).chosen]
+    words = [chosen["label"] for chosen in parse_query(QueryDict("state=failed&state=cancelled&model=bert")).chosen]
     assert words == ["Model: BERT base", "State: Failed or Cancelled"]
 
 
 def test_dropping_one_filter_keeps_the_others_and_the_order():
     view = parse_query(QueryDict("state=failed&model=bert&sort=-largest&after=7"))
-    assert view.chosen[0].without == "state=failed&sort=-largest"
+    assert view.chosen[0]["without"] == "state=failed&sort=-largest"
 
 
 def exported(client: Client, form: str, query: str = "") -> str:

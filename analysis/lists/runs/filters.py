@@ -20,9 +20,10 @@ from django_filters import (
     MultipleChoiceFilter,
 )
 
-from analysis.http.query_string import FlagField, MomentField, StrictQueryForm, WholeNumberField
+from analysis.http.query_string import FlagField, MomentField, QueryProblem, StrictQueryForm, WholeNumberField
 from analysis.lists.runs.columns import COLUMNS, DEFAULT_SORT, Sort, sort_named
 from analysis.models import PUBLISHED_KINDS, Device, Run, State, Tag
+from analysis.models.keyset import ListPart, Page, page_of
 from analysis.models.querysets import ids_if_few
 from analysis.presentation.labels import model_name, short_device_name
 from analysis.runs.columns.run_settings import rows_with
@@ -251,8 +252,21 @@ class RunFilter(FilterSet):
         self.form.fields["gpu"].widget.choices = lambda: self._offered("gpu", gpus, short_device_name)
 
     @property
+    def problems(self) -> tuple[QueryProblem, ...]:
+        return self.form.problems
+
+    @property
     def sort(self) -> Sort:
         return self.form.cleaned_data.get("sort") or sort_named(DEFAULT_SORT)
+
+    @property
+    def parts(self) -> list[ListPart[Run]]:
+        return self.sort.parts(self.qs)
+
+    def page(self, size: int, after: int | None = None, before: int | None = None) -> Page[Run]:
+        """Read what a list shows of a page of these runs, and nothing more. Raises BadQuery for a run that is gone."""
+        rows = Run.all_runs.for_history().order_by().prefetch_related("tags").defer("result", "error_message")
+        return page_of(self.parts, rows, size=size, after=after, before=before)
 
     def filter_queryset(self, queryset: QuerySet[Run]) -> QuerySet[Run]:
         """Apply the filters; a selective one becomes ids first, or a wrong plan would read the whole history."""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from django import forms
 from django.http import QueryDict
 
-from analysis.http.query_string import QueryProblem, WholeNumberField
-from analysis.lists.runs.columns import COLUMNS, DEFAULT, Column, Sort, columns_named, moved
+from analysis.http.query_string import WholeNumberField
+from analysis.lists.runs.columns import COLUMNS, DEFAULT, Column, columns_named, moved
 from analysis.lists.runs.filters import RunFilter, RunOrderForm
 from analysis.lists.runs.groups import GROUPED_MAX, GROUPINGS, Group, grouped
 from analysis.models import Run
-from analysis.models.keyset import ListPart, Page, page_of
+from analysis.models.keyset import Page
 
 
 class ColumnsField(forms.CharField):
@@ -48,58 +47,26 @@ COUNTED_MAX = 10_000
 
 
 class HistoryFilter(RunFilter):
+    """One view of the history; with any `problems` nothing is shown."""
+
     class Meta(RunFilter.Meta):
         form = HistoryForm
 
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    label: str
-    without: str
-
-
-@dataclass(frozen=True)
-class HistoryQuery:
-    """One view of the history; with any `problems` nothing is shown."""
-
-    filters: RunFilter
-
-    @property
-    def data(self) -> QueryDict:
-        return self.filters.form.given
-
-    @property
-    def problems(self) -> tuple[QueryProblem, ...]:
-        return self.filters.form.problems
-
-    @property
-    def sort(self) -> Sort:
-        return self.filters.sort
-
     @property
     def columns(self) -> tuple[Column, ...]:
-        return self.filters.form.cleaned_data.get("columns") or columns_named(DEFAULT)
+        return self.form.cleaned_data.get("columns") or columns_named(DEFAULT)
 
     @property
     def group_by(self) -> str:
-        return self.filters.form.cleaned_data.get("group_by") or ""
+        return self.form.cleaned_data.get("group_by") or ""
 
     @property
     def after(self) -> int | None:
-        return self.filters.form.cleaned_data.get("after")
+        return self.form.cleaned_data.get("after")
 
     @property
     def before(self) -> int | None:
-        return self.filters.form.cleaned_data.get("before")
-
-    @property
-    def parts(self) -> list[ListPart[Run]]:
-        return self.sort.parts(self.filters.qs)
-
-    def page(self, size: int, after: int | None = None, before: int | None = None) -> Page[Run]:
-        """Read what a list shows of a page of these runs, and nothing more. Raises BadQuery for a run that is gone."""
-        rows = Run.all_runs.for_history().order_by().prefetch_related("tags").defer("result", "error_message")
-        return page_of(self.parts, rows, size=size, after=after, before=before)
+        return self.form.cleaned_data.get("before")
 
     @property
     def count(self) -> int:
@@ -112,22 +79,22 @@ class HistoryQuery:
         return grouped(page.rows, self.group_by), page
 
     @cached_property
-    def chosen(self) -> list[Chosen]:
-        """The filters in force: "State: failed or cancelled"."""
+    def chosen(self) -> list[dict[str, str]]:
+        """The filters in force, "State: failed or cancelled", each with the query without it."""
         chosen = []
         for name in self.filters_set:
-            field, given = self.filters.form.fields[name], self.data.getlist(name)
+            field, given = self.form.fields[name], self.form.given.getlist(name)
             if isinstance(field, forms.ModelChoiceField):  # its choices are all rows there are
-                text = self.filters.form.cleaned_data.get(name) or given[0]
+                text = self.form.cleaned_data.get(name) or given[0]
             else:
                 choices = {str(value): str(label) for value, label in getattr(field.widget, "choices", ())}
                 text = " or ".join(choices.get(value, value) for value in given if value)
-            chosen.append(Chosen(f"{field.label}: {text}", self.query(**{name: None})))
+            chosen.append({"label": f"{field.label}: {text}", "without": self.query(**{name: None})})
         return chosen
 
     @property
     def filters_set(self) -> list[str]:
-        return [name for name in self.filters.filters if any(self.data.getlist(name))]
+        return [name for name in self.filters if any(self.form.given.getlist(name))]
 
     @property
     def folded_are_set(self) -> bool:
@@ -140,7 +107,7 @@ class HistoryQuery:
     @property
     def hidden(self) -> list[tuple[str, str]]:
         """Return what the filter form passes on unchanged: the columns stay when filters or order change."""
-        return [("columns", value) for value in self.data.getlist("columns")[-1:] if value]
+        return [("columns", value) for value in self.form.given.getlist("columns")[-1:] if value]
 
     @property
     def filter_query(self) -> str:
@@ -152,7 +119,7 @@ class HistoryQuery:
 
     def query(self, **changes: Any) -> str:
         """Write this view's query string with changed parameters, from the first page on; None drops a parameter."""
-        data = self.data.copy()
+        data = self.form.given.copy()
         for name in ("after", "before", *changes):
             data.pop(name, None)
         for name, value in changes.items():
@@ -183,8 +150,8 @@ class HistoryQuery:
         return self.query(columns=None if keys == DEFAULT else ",".join(keys))
 
 
-def parse_query(data: QueryDict, filters: type[RunFilter] = HistoryFilter) -> HistoryQuery:
+def parse_query(data: QueryDict) -> HistoryFilter:
     """Read a query string; an invalid one is not refused, so that the page can show it with its problems."""
-    query = HistoryQuery(filters(data, Run.objects.all()))
-    query.filters.form.is_valid()
+    query = HistoryFilter(data, Run.objects.all())
+    query.form.is_valid()
     return query

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -26,22 +26,13 @@ from analysis.pages.compare.context import compare_context
 from analysis.pages.compare.races import races_context
 from analysis.presentation.kinds import BY_KIND, presentation_of
 from analysis.presentation.kinds.presentation import CHANGES
-from analysis.presentation.run_rows import HistoryRow, history_rows
+from analysis.presentation.run_rows import history_rows
 
 OFFERED_MAX, READ_MAX = 20, 200
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A run to choose; the run named in the address is chosen already."""
-
-    row: HistoryRow
-    is_chosen: bool
-    found: str = ""
-    """What a race found, in a word; empty for other runs."""
-
-
-def offers(named: Sequence[Run]) -> list[Offer]:
+def offers(named: Sequence[Run]) -> list[dict[str, Any]]:
+    """Return the rows to choose from, those of the address chosen; `found` is what a race found, in a word."""
     by = compared_by(named)
     kinds = [kind for kind, shown in BY_KIND.items() if shown.compared_by == by and not shown.not_compared]
     chosen, models = {run.pk for run in named}, {run.model for run in named}
@@ -51,7 +42,10 @@ def offers(named: Sequence[Run]) -> list[Offer]:
     others = sorted((run for run in newest if run.pk not in chosen), key=lambda run: run.model not in models)
     runs = [*named, *islice(others, OFFERED_MAX)]
     found = _found(runs) if by == CHANGES else {}
-    return [Offer(row, row.run.pk in chosen, found.get(row.run.pk, "")) for row in history_rows(runs, {})]
+    return [
+        {"row": row, "is_chosen": row.run.pk in chosen, "found": found.get(row.run.pk, "")}
+        for row in history_rows(runs, {})
+    ]
 
 
 def _found(races: Sequence[Run]) -> dict[int, str]:

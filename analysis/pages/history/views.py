@@ -28,7 +28,7 @@ from analysis.lists.runs.actions import ACTIONS
 from analysis.lists.runs.columns import Column
 from analysis.lists.runs.export import run_file
 from analysis.lists.runs.filters import RunFilter
-from analysis.lists.runs.query import COUNTED_MAX, HistoryQuery, parse_query
+from analysis.lists.runs.query import COUNTED_MAX, HistoryFilter, parse_query
 from analysis.models import Run, SavedView, Tag
 from analysis.models.keyset import Page
 from analysis.pages.run_table import filled_columns, has_line, lines
@@ -142,11 +142,11 @@ def view_delete(request: HttpRequest, view_id: int) -> HttpResponseRedirect:
     return redirect("analysis:runs")
 
 
-def _context(request: HttpRequest, wanted: HistoryQuery, page: Page[Run]) -> dict[str, Any]:
-    are_deleted = bool(wanted.data.get("deleted"))
+def _context(request: HttpRequest, wanted: HistoryFilter, page: Page[Run]) -> dict[str, Any]:
+    are_deleted = bool(wanted.form.given.get("deleted"))
     return {
         "history": wanted,
-        "form": wanted.filters.form,
+        "form": wanted.form,
         "page": page,
         "table": _table(wanted, page.rows),
         "is_first_page": wanted.after is None and wanted.before is None,
@@ -158,13 +158,13 @@ def _context(request: HttpRequest, wanted: HistoryQuery, page: Page[Run]) -> dic
         "first": wanted.query(),
         "views": SavedView.objects.filter(Q(owner=request.user) | Q(is_shared=True)).select_related("owner"),
         "tags": Tag.objects.values_list("name", flat=True)[:TAGS_OFFERED],
-        "more_fields": [wanted.filters.form[name] for name in RunFilter.base_filters if name not in RunFilter.MAIN],
+        "more_fields": [wanted.form[name] for name in RunFilter.base_filters if name not in RunFilter.MAIN],
         "actions": [(key, action) for key, action in ACTIONS.items() if action.is_for_deleted == are_deleted],
         "analyze_address": request.build_absolute_uri(reverse("analyze")),
     }
 
 
-def _groups(wanted: HistoryQuery) -> dict[str, Any]:
+def _groups(wanted: HistoryFilter) -> dict[str, Any]:
     groups, page = wanted.groups()
     table = _table(wanted, list({run.pk: run for group in groups for run in group.shown}.values()))
     shown = {line.run.pk: line for line in table["lines"]}
@@ -179,7 +179,7 @@ def _groups(wanted: HistoryQuery) -> dict[str, Any]:
     return {"table": table, "grouped_count": len(page.rows), "are_all_grouped": page.following is None}
 
 
-def _table(wanted: HistoryQuery, runs: Sequence[Run]) -> dict[str, Any]:
+def _table(wanted: HistoryFilter, runs: Sequence[Run]) -> dict[str, Any]:
     shown, columns = lines(history_rows(runs, queue_positions(runs)), wanted.columns, has_tags=True), wanted.columns
     if wanted.has_usual_columns:
         filled = filled_columns(shown, columns)
@@ -187,7 +187,7 @@ def _table(wanted: HistoryQuery, runs: Sequence[Run]) -> dict[str, Any]:
     return {"heads": _heads(wanted, columns), "lines": [line.with_columns(columns) for line in shown]}
 
 
-def _heads(wanted: HistoryQuery, columns: Iterable[Column]) -> list[dict[str, Any]]:
+def _heads(wanted: HistoryFilter, columns: Iterable[Column]) -> list[dict[str, Any]]:
     ways = {True: "descending", False: "ascending"}
     return [
         {

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 
 from analysis.models.device import DeviceWithActivity
 from analysis.pages.home.forms import RunForm
 from analysis.presentation.device_cards import holder_text
-from analysis.runs.earlier.outlook import KnownSize, Outlook, outlook, waiting_for
+from analysis.runs.earlier.outlook import Outlook, outlook, waiting_for
 from engine.machine.watch import usable_cores
 from engine.spec import RunSpec
 from engine.speed.rounds import BUSY_STARTS_FRACTION, describe_load
@@ -19,22 +19,18 @@ from engine.text.units import sentence_case
 from engine.time_left import describe_left
 
 
-@dataclass(frozen=True, slots=True)
-class OutlookText:
-    size: KnownSize | None
-    seconds: str
-    queue: str
-    load: str = ""
-    """A warning that other programs use the cores."""
-
-
-def outlook_of(form: RunForm) -> OutlookText | None:
+def outlook_of(form: RunForm) -> dict[str, Any] | None:
     """Return what to expect of the form's measurement; None while a field that decides it is wrong."""
     if not form.is_valid() or form.spec is None or not form.reads("device"):
         return None
     devices = form.candidate_devices
     known = outlook(form.spec, devices)
-    return OutlookText(known.size, _seconds(known, form.spec), _queue(devices), warn_of_load(devices))  # type: ignore[arg-type]
+    return {
+        "size": known.size,
+        "seconds": _seconds(known, form.spec),
+        "queue": _queue(devices),  # type: ignore[arg-type]
+        "load": warn_of_load(devices),  # type: ignore[arg-type]
+    }
 
 
 def _seconds(known: Outlook, spec: RunSpec) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -37,7 +35,7 @@ from analysis.presentation.origin import describe_origin
 from analysis.presentation.run_rows import history_rows
 from analysis.runs import services
 from analysis.runs.earlier.reuse import EarlierResult, earlier_result
-from analysis.runs.queue.forecast import QueuePosition, queue_positions
+from analysis.runs.queue.forecast import queue_positions
 from analysis.runs.queue.queue_now import waiting_by_device
 from engine.errors import SpecError
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES
@@ -54,25 +52,17 @@ DEVICES_MAX = 12
 """Most devices on this page, those first that a run would get. The fleet page shows all."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecentRuns:
-    on_devices: list[Run]
-    estimates: list[Run]
-
-    @classmethod
-    def of(cls, runs: RunQuerySet) -> RecentRuns:
-        newest = runs.for_history().defer("result", "memory_curve")
-        on_devices = newest.not_estimating()[:RECENT_RUNS]
-        return cls(list(on_devices), list(newest.estimating()[:RECENT_ESTIMATES]))
-
-    @property
-    def all(self) -> list[Run]:
-        return [*self.on_devices, *self.estimates]
-
-    def context(self, positions: Mapping[int, QueuePosition]) -> dict[str, Any]:
-        table = run_table(history_rows(self.on_devices, positions), RECENT)
-        estimates = history_rows(self.estimates, positions)
-        return {"table": table, "estimates": estimates, "totals": lab_totals(self.all)}
+def _recent(runs: RunQuerySet, *, tells_positions: bool) -> dict[str, Any]:
+    """Return the newest runs on devices as a table, the newest estimates as rows, and the totals of the lab."""
+    newest = runs.for_history().defer("result", "memory_curve")
+    on_devices, estimates = list(newest.not_estimating()[:RECENT_RUNS]), list(newest.estimating()[:RECENT_ESTIMATES])
+    shown = [*on_devices, *estimates]
+    positions = queue_positions(shown) if tells_positions else {}
+    return {
+        "table": run_table(history_rows(on_devices, positions), RECENT),
+        "estimates": history_rows(estimates, positions),
+        "totals": lab_totals(shown),
+    }
 
 
 @may_be_public
@@ -83,8 +73,8 @@ def home(request: HttpRequest) -> HttpResponse:
     `?from=<run>` and `?clone=<run>` fill it with a run's settings; `?model=bert&...` overrides single ones.
     """
     if is_guest(request):  # the runs that have a result, without devices, queue, or names of people and hosts
-        recent = RecentRuns.of(Run.objects.filter(state=State.FINISHED))
-        return render(request, "analysis/home_guests.html", recent.context({}))
+        recent = _recent(Run.objects.filter(state=State.FINISHED), tells_positions=False)
+        return render(request, "analysis/home_guests.html", recent)
     devices, silent = devices_offered(request)
     start = StartForm(without_empty(request.GET))
     for problem in start.problems:
@@ -177,7 +167,6 @@ def _home_page(
     earlier: EarlierResult | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    recent = RecentRuns.of(Run.objects.all())
     devices = _devices_context(request)
     cards = devices["cards"]
     scripts, more = scripts_offered(SCRIPTS_SHOWN)
@@ -195,7 +184,7 @@ def _home_page(
         "portal_address": portal_address(request),
         "has_only_cpu": bool(cards) and all(card.device.kind == "cpu" for card in cards),
         "cpu_default_limit_bytes": CPU_DEFAULT_LIMIT_BYTES,
-        **recent.context(queue_positions(recent.all)),
+        **_recent(Run.objects.all(), tells_positions=True),
     }
     return render(request, "analysis/home.html", context, status=status)
 

@@ -28,7 +28,6 @@ from analysis.http.problem_details import Problem, bad_field
 from analysis.http.query_string import BadQuery, StrictQueryForm
 from analysis.lists.runs.export import run_file
 from analysis.lists.runs.filters import RunFilter, RunOrderForm
-from analysis.lists.runs.query import HistoryQuery, parse_query
 from analysis.models import Measurement, Run, RunKind
 from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
 from analysis.permissions import signed_in_user
@@ -61,7 +60,7 @@ class RunsView(StrictView):
     def form(self) -> type[StrictQueryForm]:
         return type(self.filters().form)
 
-    def read_query(self, query: QueryDict) -> HistoryQuery:
+    def read_query(self, query: QueryDict) -> RunFilter:
         return requested_runs(query, self.filters)
 
 
@@ -72,7 +71,7 @@ class OfKindList(RunsView):
     filters = OfKindFilter
     throttle_scope = "create"
 
-    def read_query(self, query: QueryDict) -> HistoryQuery:
+    def read_query(self, query: QueryDict) -> RunFilter:
         super().read_query(query)
         of_kind = query.copy()
         of_kind["kind"] = self.kind.value
@@ -205,17 +204,17 @@ class RunDetail(StrictView):
         return Response(status=204)
 
 
-def requested_runs(query: QueryDict, filters: type[RunFilter]) -> HistoryQuery:
+def requested_runs(query: QueryDict, filters: type[RunFilter]) -> RunFilter:
     """Read a list's query string as the page does. Raises BadQuery."""
-    wanted = parse_query(query, filters)
+    wanted = filters(query, Run.objects.all())
     if wanted.problems:
         raise BadQuery(*wanted.problems)
     return wanted
 
 
-def page_answered(wanted: HistoryQuery, request: Request) -> Response:
+def page_answered(wanted: RunFilter, request: Request) -> Response:
     """Return one page of these runs; waiting ones with their position in the queue."""
-    page = wanted.page(**place_of(wanted.filters.form.cleaned_data))
+    page = wanted.page(**place_of(wanted.form.cleaned_data))
     rows = RunSerializer(page.rows, many=True, context={"queue_positions": queue_positions(page.rows)}).data
     return page_response(page, rows, request)
 
