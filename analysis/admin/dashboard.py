@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,14 +17,6 @@ from analysis.models import Device, Run, State
 DAYS = 30
 _SILENT_SHOWN = 10
 _BAR_WIDTH = 100.0
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    name: str
-    value: float
-    width: float
-    css_class: str = ""
 
 
 def dashboard() -> dict[str, Any]:
@@ -44,7 +35,7 @@ def dashboard() -> dict[str, Any]:
         "unused": bars([("unused", unused_percent, "bar-bad"), ("in use", 100 - unused_percent)], full=100.0),
         "states": bars((State(state).label, counts.get(state, 0), f"state-{state}") for state in State),
         "gpu_hours": gpu_hours,
-        "all_gpu_hours": sum(bar.value for bar in gpu_hours),
+        "all_gpu_hours": sum(bar["value"] for bar in gpu_hours),
         "days": DAYS,
         "oldest_waiting": waiting.only("id", "model", "state", "created_at").first(),
         "silent": silent[:_SILENT_SHOWN],
@@ -55,7 +46,7 @@ def dashboard() -> dict[str, Any]:
     }
 
 
-def _gpu_hours(gpus: Sequence[Device], now: datetime) -> tuple[Bar, ...]:
+def _gpu_hours(gpus: Sequence[Device], now: datetime) -> list[dict[str, Any]]:
     """Add up the hours in which runs held these devices, the most first, as the fleet page does."""
     known_since = {device.pk: device.host.registered_at for device in gpus}
     used = use_by_day(held_since(first_moment(now, DAYS))[:HELD_MAX], known_since, now, DAYS)
@@ -63,10 +54,16 @@ def _gpu_hours(gpus: Sequence[Device], now: datetime) -> tuple[Bar, ...]:
     return bars(sorted(hours, key=lambda each: -each[1]))
 
 
-def bars(values: Iterable[tuple[Any, ...]], full: float | None = None) -> tuple[Bar, ...]:
+def bars(values: Iterable[tuple[Any, ...]], full: float | None = None) -> list[dict[str, Any]]:
     """PURE: scale bars so that the longest, or `full`, fills the chart, and each value above zero is visible."""
     rows = list(values)
-    longest = full or max((row[1] for row in rows), default=0) or 1
-    return tuple(
-        Bar(name, value, max(0.6, _BAR_WIDTH * value / longest) if value else 0.0, *rest) for name, value, *rest in rows
-    )
+    longest = full or max((value for _, value, *_ in rows), default=0) or 1
+    return [
+        {
+            "name": name,
+            "value": value,
+            "width": max(0.6, _BAR_WIDTH * value / longest) if value else 0.0,
+            "css_class": "".join(css_class),
+        }
+        for name, value, *css_class in rows
+    ]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from django.utils.html import format_html, format_html_join
@@ -25,7 +24,7 @@ from analysis.presentation.formatting import (
     usd_range,
 )
 from analysis.presentation.kinds import presentation_of
-from analysis.presentation.kinds.presentation import BATCH_SIZES, Presentation
+from analysis.presentation.kinds.presentation import BATCH_SIZES
 from analysis.presentation.labels import Chip
 from analysis.presentation.run_rows import HistoryRow
 from engine.settings.step_settings import OPTIMIZER_LABELS
@@ -35,62 +34,29 @@ _MARKUP = re.compile(r"<[^>]*>")
 """The tags of a cell, all written by `format_html`: a parser takes forty times as long, for 500 cells a page."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineCell:
-    """One value of a line; a missing one is a dash in the table, and is left out of the card on a phone."""
-
-    column: Column
-    content: str
-    is_absent: bool
-    label: str
-    """What the card calls it, which has no head of the column."""
-
-    @property
-    def css_class(self) -> str:
-        names = [f"of-{self.column.key}"]
-        names += ["number"] if self.column.is_figure else []
-        names += ["absent"] if self.is_absent else []
-        return " ".join(names)
-
-    @property
-    def title(self) -> str:
-        """Return the whole text for the tooltip of a cut cell; empty for a picture and a missing value."""
-        return "" if self.is_absent else " ".join(html.unescape(_MARKUP.sub("", self.content)).split())
-
-
-@dataclass(frozen=True, slots=True)
-class RunLine:
-    run: Run
-    kind: Presentation
-    title: str
-    settings: str
-    tags: tuple[str, ...]
-    origin: str | None
-    cells: tuple[LineCell, ...]
-
-    def with_columns(self, columns: tuple[Column, ...]) -> RunLine:
-        return replace(self, cells=tuple(cell for cell in self.cells if cell.column in columns))
-
-
 def run_table(rows: Iterable[HistoryRow], columns: tuple[Column, ...]) -> dict[str, Any]:
     """Return the heads and the lines of a short table, with the columns that some line fills."""
-    shown = lines(rows, columns)
-    filled = filled_columns(shown, columns)
-    return {"heads": [{"column": column} for column in filled], "lines": [line.with_columns(filled) for line in shown]}
+    found = lines(rows, columns)
+    filled = filled_columns(found, columns)
+    return {"heads": [{"column": column} for column in filled], "lines": with_columns(found, filled)}
 
 
-def lines(rows: Iterable[HistoryRow], columns: tuple[Column, ...], *, has_tags: bool = False) -> list[RunLine]:
+def lines(rows: Iterable[HistoryRow], columns: tuple[Column, ...], *, has_tags: bool = False) -> list[dict[str, Any]]:
     keys = {column.key for column in columns}
     shows_tags = has_tags and "tags" not in keys
-    return [_line(row, columns[1:], keys, shows_tags=shows_tags) for row in rows]
+    return [_line(row, keys, shows_tags) | {"cells": [_cell(row, column) for column in columns[1:]]} for row in rows]
 
 
-def filled_columns(shown: Sequence[RunLine], columns: tuple[Column, ...]) -> tuple[Column, ...]:
+def filled_columns(shown: Sequence[Mapping[str, Any]], columns: tuple[Column, ...]) -> tuple[Column, ...]:
     """Leave out the columns that no line fills: their width goes to the settings."""
     if not shown:
         return columns
-    filled = {cell.column for line in shown for cell in line.cells if not cell.is_absent}
+    filled = {cell["column"] for line in shown for cell in line["cells"] if cell["content"] != ABSENT}
     return (columns[0], *(column for column in columns[1:] if column in filled))
+
+
+def with_columns(shown: Iterable[dict[str, Any]], columns: tuple[Column, ...]) -> list[dict[str, Any]]:
+    return [line | {"cells": [cell for cell in line["cells"] if cell["column"] in columns]} for line in shown]
 
 
 def has_line(run: Run) -> bool:
@@ -99,18 +65,33 @@ def has_line(run: Run) -> bool:
     return run.state == State.FINISHED and run.gpu != ALL_GPUS and is_compared
 
 
-def _line(row: HistoryRow, columns: tuple[Column, ...], keys: set[str], *, shows_tags: bool) -> RunLine:
-    run = row.run
-    origin = None if "origin" in keys else row.origin
-    tags = tuple(tag.name for tag in run.tags.all()) if shows_tags else ()
-    title = run.name if run.name and "name" not in keys else row.model_name
-    settings = row.settings if title == row.model_name else f"{row.model_name} · {row.settings}"
-    return RunLine(run, row.kind, title, settings, tags, origin, tuple(_cell(row, column) for column in columns))
+def _line(row: HistoryRow, keys: set[str], shows_tags: bool) -> dict[str, Any]:
+    title = row.run.name if row.run.name and "name" not in keys else row.model_name
+    return {
+        "run": row.run,
+        "kind": row.kind,
+        "title": title,
+        "settings": row.settings if title == row.model_name else f"{row.model_name} · {row.settings}",
+        "tags": [tag.name for tag in row.run.tags.all()] if shows_tags else [],
+        "origin": None if "origin" in keys else row.origin,
+    }
 
 
-def _cell(row: HistoryRow, column: Column) -> LineCell:
+def _cell(row: HistoryRow, column: Column) -> dict[str, Any]:
+    """Return a cell: a missing value is a dash in the table, and left out of the card on a phone.
+
+    `label` is what the card calls it, which has no head of the column; `title` the whole text of a cell that is cut,
+    empty for a picture.
+    """
     content = _CONTENTS[column.key](row)
-    return LineCell(column, content or ABSENT, not content, _label(row, column))
+    names = [f"of-{column.key}", *(["number"] if column.is_figure else []), *([] if content else ["absent"])]
+    return {
+        "column": column,
+        "content": content or ABSENT,
+        "label": _label(row, column),
+        "css_class": " ".join(names),
+        "title": " ".join(html.unescape(_MARKUP.sub("", content)).split()),
+    }
 
 
 def _label(row: HistoryRow, column: Column) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -19,22 +18,17 @@ RUNS_OF_A_COMMAND = 3
 NEWEST_SHOWN = 8
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedScript:
-    name: str
-    last: HistoryRow | None
-
-    @property
-    def address(self) -> str:
-        filled = f"command={quote(self.name)}" if self.last is None else f"from={self.last.run.pk}"
-        return f"{reverse('analysis:commands')}?{filled}#command-{self.name}"
-
-
-def scripts_offered(most: int) -> tuple[list[OfferedScript], int]:
-    """Return that many registered commands, and how many more there are."""
+def scripts_offered(most: int) -> tuple[list[dict[str, Any]], int]:
+    """Return that many registered commands with their last runs, and how many more there are."""
     commands = list(commands_offered().values())
-    shown = [OfferedScript(each.name, next(iter(runs_of(each, most=1)), None)) for each in commands[:most]]
-    return shown, len(commands) - len(shown)
+    return [_offered(each) for each in commands[:most]], max(0, len(commands) - most)
+
+
+def _offered(command: RegisteredCommand) -> dict[str, Any]:
+    last = next(iter(runs_of(command, most=1)), None)
+    filled = f"command={quote(command.name)}" if last is None else f"from={last.run.pk}"
+    address = f"{reverse('analysis:commands')}?{filled}#command-{command.name}"
+    return {"name": command.name, "last": last, "address": address}
 
 
 def commands_offered() -> dict[str, RegisteredCommand]:

@@ -135,7 +135,7 @@ def test_the_first_page_adds_up_the_hours_of_each_gpu(root_client):
     run.attempts.update(started_at=ended_at - timedelta(hours=3), ended_at=ended_at)
     shown = root_client.get("/admin/").context["dashboard"]
     assert shown["all_gpu_hours"] == pytest.approx(3.0, abs=0.001)
-    assert [bar.name for bar in shown["gpu_hours"]] == [str(card)]
+    assert [bar["name"] for bar in shown["gpu_hours"]] == [str(card)]
 
 
 def test_the_first_page_says_who_is_silent_and_what_waits(root_client):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -138,29 +138,23 @@ def _field(name: str) -> forms.Field:
     return FlagField(label=label, required=False, help_text=help_text, initial=is_on)
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptCard:
-    form: CommandForm
-    rows: list[HistoryRow]
-    load: str
+def _card(form: CommandForm, rows: list[HistoryRow], load: str) -> dict[str, Any]:
+    return {
+        "form": form,
+        "rows": rows,
+        "table": run_table(rows, OF_SCRIPTS),
+        "load": load,
+        "full_took": _took(rows, compares_speed=True),
+        "limit_took": _took(rows, compares_speed=False),
+    }
 
-    @property
-    def table(self) -> dict[str, Any]:
-        return run_table(self.rows, OF_SCRIPTS)
 
-    @property
-    def full_took(self) -> str:
-        """Write how long the newest run took: "about 6 min"; empty where none has finished."""
-        return self._took(compares_speed=True)
-
-    @property
-    def limit_took(self) -> str:
-        return self._took(compares_speed=False)
-
-    def _took(self, *, compares_speed: bool) -> str:
-        rows = [row for row in self.rows if bool(row.run.spec.get("compare_speed")) is compares_speed]
-        seconds = next((row.took_seconds for row in rows if row.run.state == State.FINISHED and row.took_seconds), None)
-        return "" if seconds is None else f", {describe_left(seconds).removesuffix(' left')}"
+def _took(rows: Iterable[HistoryRow], *, compares_speed: bool) -> str:
+    """Write how long the newest such run took: ", about 6 min"; empty where none has finished."""
+    of_this_kind = [row for row in rows if bool(row.run.spec.get("compare_speed")) is compares_speed]
+    took = (row.took_seconds for row in of_this_kind if row.run.state == State.FINISHED)
+    seconds = next(filter(None, took), None)
+    return "" if seconds is None else f", {describe_left(seconds).removesuffix(' left')}"
 
 
 @with_fields({"from": WholeNumberField(required=False, help_text="A run of a registered command.")})
@@ -215,7 +209,7 @@ def _page(
             form = CommandForm(
                 command, devices=devices, suggested_limit=first_values(devices).get("memory_limit_bytes")
             )
-        cards.append(ScriptCard(form, shown, load))
+        cards.append(_card(form, shown, load))
     context: dict[str, Any] = {
         "cards": cards,
         "source": source,

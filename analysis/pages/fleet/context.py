@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from typing import Any
@@ -25,24 +24,16 @@ from engine.progress import PHASE_NAMES
 WAITING_SHOWN_PER_DEVICE = 3
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedRun:
-    run: Run
-    name: str
-    place: str
-    turn: str
-
-
 def fleet_hosts(
     devices: Sequence[DeviceWithActivity],
     running: Mapping[int | None, Run],
-    waiting: Iterable[QueuedRun],
+    waiting: Iterable[dict[str, Any]],
     waiting_counts: Mapping[int | None, int],
     now: datetime,
 ) -> list[dict[str, Any]]:
-    by_device: dict[int | None, list[QueuedRun]] = defaultdict(list)
+    by_device: dict[int | None, list[dict[str, Any]]] = defaultdict(list)
     for each in waiting:
-        by_device[each.run.requested_device_id].append(each)
+        by_device[each["run"].requested_device_id].append(each)
     sets: dict[int | None, list[DeviceWithActivity]] = defaultdict(list)
     for device in devices:
         sets[device.held_for_id].append(device)
@@ -61,7 +52,7 @@ def fleet_hosts(
     ]
 
 
-def _waiting(first: Sequence[QueuedRun], count: int) -> dict[str, Any]:
+def _waiting(first: Sequence[dict[str, Any]], count: int) -> dict[str, Any]:
     shown = first[:WAITING_SHOWN_PER_DEVICE]
     return {"waiting": shown, "waiting_more": count - len(shown)}
 
@@ -72,16 +63,16 @@ def _with(device: Device, together: Sequence[Device]) -> str:
     return f"with {', '.join(others)}" if device.held_for_id and others else ""
 
 
-def waiting_runs(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) -> list[QueuedRun]:
+def waiting_runs(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) -> list[dict[str, Any]]:
     numbers = {number: turn.position for number, turn in positions.items()}
     ordered = sorted(runs, key=lambda run: (numbers.get(run.pk) or math.inf, run.pk))
     return [
-        QueuedRun(
-            run,
-            name_of_run(run),
-            run_place(run),
-            describe_queue_position(positions[run.pk]) if run.pk in positions else "",
-        )
+        {
+            "run": run,
+            "name": name_of_run(run),
+            "place": run_place(run),
+            "turn": describe_queue_position(positions[run.pk]) if run.pk in positions else "",
+        }
         for run in ordered
     ]
 

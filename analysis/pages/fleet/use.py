@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 from urllib.parse import urlencode
-
-from django.utils.safestring import SafeString
 
 from analysis.lists.use.days import Use, first_moment, use_by_day, use_by_person
 from analysis.lists.use.load import HELD_MAX, RUNS_MAX, held_since, memory_since, settings_measured_since
@@ -23,17 +20,6 @@ RANGES = (7, 30, 90)
 PICTURES_MAX = 24
 ROWS_MAX = 10
 NOBODY = "no account"
-
-
-@dataclass(frozen=True, slots=True)
-class DayPicture:
-    """A share for each day as bars, and the same in a sentence; memory has the most that was in use behind its mean."""
-
-    description: str
-    text: str
-    """The figure of all days together."""
-    bars: SafeString
-    text_of_most: str = ""
 
 
 def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_count: int) -> dict[str, Any]:
@@ -78,7 +64,7 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
 def _picture(device: Device, use: Use, memory: Mapping[tuple[int, date], DeviceDay]) -> dict[str, Any]:
     texts = [f"{each.day:%Y-%m-%d}: {hours_text(each.hours)}, {share_text(each.fraction)}" for each in use.days]
     description = f"Use of {device.name} by day: {share_text(use.fraction)} of the time since {use.days[0].day}"
-    held = DayPicture(description, hours_text(use.hours), day_bars([each.fraction for each in use.days], texts))
+    held = _day_picture(description, hours_text(use.hours), [each.fraction for each in use.days], texts)
     known = [memory.get((device.pk, day.day)) for day in use.days]
     rows = zip(use.days[::-1], known[::-1], strict=True)
     return {
@@ -91,7 +77,12 @@ def _picture(device: Device, use: Use, memory: Mapping[tuple[int, date], DeviceD
     }
 
 
-def _memory_picture(device: Device, days: Sequence[DeviceDay | None]) -> DayPicture | None:
+def _day_picture(description: str, text: str, shares: Sequence[float], texts: Sequence[str]) -> dict[str, Any]:
+    """Return a share for each day as bars, with its text, in a sentence, and as the figure of all days together."""
+    return {"description": description, "text": text, "bars": day_bars(shares, texts)}
+
+
+def _memory_picture(device: Device, days: Sequence[DeviceDay | None]) -> dict[str, Any] | None:
     """Draw the mean memory in use in front of the maximum; None without readings."""
     known = [day for day in days if day]
     if not known or not device.capacity_bytes:
@@ -101,15 +92,15 @@ def _memory_picture(device: Device, days: Sequence[DeviceDay | None]) -> DayPict
         f"{day.day}: {bytes_text(mean)} on average, {bytes_text(most)} at most" if day else ""
         for day, (mean, most) in zip(days, pairs, strict=True)
     ]
-    means = day_bars([mean / device.capacity_bytes for mean, _ in pairs], texts)
-    mosts = day_bars([most / device.capacity_bytes for _, most in pairs], texts, "most")
     mean = bytes_text(sum(day.used_sum_bytes for day in known) // sum(day.reading_count for day in known))
     most = bytes_text(max(day.most_used_bytes for day in known))
     description = f"Memory in use on {device.name} by day: {mean} on average, {most} at most"
-    return DayPicture(description, mean, mosts + means, most)
+    means, mosts = ([each / device.capacity_bytes for each in used] for used in zip(*pairs, strict=True))
+    picture = _day_picture(description, mean, means, texts)
+    return picture | {"bars": day_bars(mosts, texts, "most") + picture["bars"], "text_of_most": most}
 
 
-def _busy_picture(device: Device, days: Sequence[DeviceDay | None]) -> DayPicture | None:
+def _busy_picture(device: Device, days: Sequence[DeviceDay | None]) -> dict[str, Any] | None:
     """Draw the days with a driver's reading of how busy the GPU was, by any program; None without any."""
     known = [day for day in days if day and day.busy_reading_count]
     if not known:
@@ -122,7 +113,7 @@ def _busy_picture(device: Device, days: Sequence[DeviceDay | None]) -> DayPictur
     total = sum(day.busy_sum_percent for day in known) / sum(day.busy_reading_count for day in known) / 100
     share = share_text(total)
     description = f"{device.name} busy by day: {share} of the time that was read"
-    return DayPicture(description, share, day_bars([share or 0.0 for share in shares], texts))
+    return _day_picture(description, share, [share or 0.0 for share in shares], texts)
 
 
 def _picture_of_person(
@@ -131,7 +122,7 @@ def _picture_of_person(
     texts = [f"{each.day:%Y-%m-%d}: {hours_text(each.hours)}" for each in use.days]
     name, hours = person or NOBODY, hours_text(use.hours)
     description = f"Use by {name} by day: {hours} since {use.days[0].day}"
-    held = DayPicture(description, hours, day_bars([each.hours / most for each in use.days], texts))
+    held = _day_picture(description, hours, [each.hours / most for each in use.days], texts)
     used = [(day, unused.get((person, day.day))) for day in use.days[::-1] if day.hours]
     return {"name": name, "use": use, "held": held, "used_days": used}
 

@@ -75,7 +75,7 @@ def _context(query: FleetQuery) -> dict[str, Any]:
         "now": now,
         "device_count": len(devices),
         "shown_count": len(shown),
-        "waiting_anywhere": [each for each in waiting if each.run.requested_device_id is None],
+        "waiting_anywhere": [each for each in waiting if each["run"].requested_device_id is None],
         "waiting_anywhere_count": counts[None],
         "has_positions": counts.total() <= READ_MAX,
         "reported": [] if host else _reported(),

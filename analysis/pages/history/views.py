@@ -31,7 +31,7 @@ from analysis.lists.runs.filters import RunFilter
 from analysis.lists.runs.query import COUNTED_MAX, HistoryFilter, parse_query
 from analysis.models import Run, SavedView, Tag
 from analysis.models.keyset import Page
-from analysis.pages.run_table import filled_columns, has_line, lines
+from analysis.pages.run_table import filled_columns, has_line, lines, with_columns
 from analysis.permissions import OPERATOR, lacks_role, may_start, signed_in_user
 from analysis.presentation.run_rows import history_rows
 from analysis.runs import services
@@ -167,7 +167,7 @@ def _context(request: HttpRequest, wanted: HistoryFilter, page: Page[Run]) -> di
 def _groups(wanted: HistoryFilter) -> dict[str, Any]:
     groups, page = wanted.groups()
     table = _table(wanted, list({run.pk: run for group in groups for run in group.shown}.values()))
-    shown = {line.run.pk: line for line in table["lines"]}
+    shown = {line["run"].pk: line for line in table["lines"]}
     table["groups"] = [
         {
             "group": group,
@@ -184,7 +184,7 @@ def _table(wanted: HistoryFilter, runs: Sequence[Run]) -> dict[str, Any]:
     if wanted.has_usual_columns:
         filled = filled_columns(shown, columns)
         columns = tuple(column for column in columns if column in filled or column is wanted.sort.column)
-    return {"heads": _heads(wanted, columns), "lines": [line.with_columns(columns) for line in shown]}
+    return {"heads": _heads(wanted, columns), "lines": with_columns(shown, columns)}
 
 
 def _heads(wanted: HistoryFilter, columns: Iterable[Column]) -> list[dict[str, Any]]:

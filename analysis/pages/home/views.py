@@ -20,7 +20,7 @@ from analysis.lists.totals import lab_totals
 from analysis.models import Device, Run, State
 from analysis.models.device import DeviceWithActivity
 from analysis.models.querysets import DeviceQuerySet, RunQuerySet
-from analysis.pages.fleet.context import QueuedRun, waiting_runs
+from analysis.pages.fleet.context import waiting_runs
 from analysis.pages.home.first_values import first_values, values_of
 from analysis.pages.home.forms import RunForm, StartForm
 from analysis.pages.home.outlook import outlook_of
@@ -200,7 +200,7 @@ def _devices_context(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _own_waiting(user: Any) -> list[QueuedRun]:
+def _own_waiting(user: Any) -> list[dict[str, Any]]:
     own = Run.objects.on_devices().queued().filter(cancel_requested=False, requested_by=user).with_places()
     first = list(own.defer("result", "memory_curve").order_by("-priority", "created_at", "id")[:OWN_SHOWN])
     return waiting_runs(first, queue_positions(first))
