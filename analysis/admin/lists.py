@@ -126,7 +126,8 @@ class RunChildAdmin(ReadOnly):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         columns = {f"run_{name}": F(f"run__{path}") for name, path in _ORIGIN.items()}
-        return self.model._base_manager.order_by("-pk").annotate(**columns)
+        rows: QuerySet[Any] = self.model._base_manager.order_by("-pk").annotate(**columns)
+        return rows
 
     @admin.display(description="run", ordering="run_id")
     def run_link(self, row: Any) -> SafeString:

@@ -28,19 +28,13 @@ SCRIPT_RUNS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class LargestSaving:
-    run_id: int
-    name: str
-    batch_size: int
-
-
-@dataclass(frozen=True, slots=True)
 class LabTotals:
     run_count: int
     setup_count: int
     sums: Unused
     as_of: datetime
-    largest_saving: LargestSaving | None
+    largest_saving: dict[str, Any] | None
+    """The run that saves most, what it trains, and the batch size to use."""
 
 
 def lab_totals(shown: Iterable[Run] = ()) -> LabTotals:
@@ -64,7 +58,8 @@ def lab_totals_read() -> LabTotals:
         setup_count=len(setups),
         sums=Unused.of(setups),
         as_of=timezone.now(),
-        largest_saving=most and LargestSaving(most["pk"], model_name(most["model"]), most["recommended_batch_size"]),
+        largest_saving=most
+        and {"run_id": most["pk"], "name": model_name(most["model"]), "batch_size": most["recommended_batch_size"]},
     )
 
 

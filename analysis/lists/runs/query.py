@@ -61,12 +61,9 @@ class HistoryFilter(RunFilter):
         return self.form.cleaned_data.get("group_by") or ""
 
     @property
-    def after(self) -> int | None:
-        return self.form.cleaned_data.get("after")
-
-    @property
-    def before(self) -> int | None:
-        return self.form.cleaned_data.get("before")
+    def place(self) -> dict[str, int | None]:
+        """Return the run after or before which the page begins; none on the first page."""
+        return {name: self.form.cleaned_data.get(name) for name in ("after", "before")}
 
     @property
     def count(self) -> int:

@@ -56,7 +56,7 @@ def run_list(request: HttpRequest) -> HttpResponse:
         groups = _groups(wanted)
     elif not problems:
         try:
-            page = wanted.page(PAGE_SIZE, wanted.after, wanted.before)
+            page = wanted.page(PAGE_SIZE, **wanted.place)
         except BadQuery as error:
             problems = error.problems
     context = _context(request, wanted, page) | groups | {"problems": problems}
@@ -149,7 +149,7 @@ def _context(request: HttpRequest, wanted: HistoryFilter, page: Page[Run]) -> di
         "form": wanted.form,
         "page": page,
         "table": _table(wanted, page.rows),
-        "is_first_page": wanted.after is None and wanted.before is None,
+        "is_first_page": not any(wanted.place.values()),
         "charted": [run.pk for run in page.rows if has_line(run)],
         "older": wanted.query(after=page.following) if page.following else None,
         "count": wanted.count if page.following or page.preceding else None,

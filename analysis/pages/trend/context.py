@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from analysis.lists.trend.series import (
@@ -43,7 +43,7 @@ def trend_context(
         "model_name": labels.model_name(query.model),
         "place": labels.short_device_name(query.gpu),
         "here": f"{labels.model_name(query.model)} on {labels.short_device_name(query.gpu)}",
-        "settings": _own_settings(samples, query) if query.is_own_script else settings_of(query),
+        "settings": settings_of(query, samples[-1].own_settings if samples else ()),
         "samples": samples,
         "newest_first": samples[::-1],
         "is_cut": is_cut,
@@ -58,17 +58,13 @@ def trend_context(
     }
 
 
-def settings_of(query: SeriesKey) -> list[str]:
+def settings_of(query: SeriesKey, of_own_script: Iterable[str] = ()) -> list[str]:
+    limit = labels.describe_limit(query.memory_limit_bytes)
+    if query.is_own_script:
+        return [*of_own_script, *filter(None, [limit])]
     field = {"image_size": query.input_size, "sequence_length": query.input_size}
-    spec = query.parameters | field
     grade = "" if query.emulate_ranks is None else f"{EMULATED} on one device"
-    limit = labels.describe_limit(query.memory_limit_bytes)
-    return [*labels.describe_settings(spec), *filter(None, [grade, limit])]
-
-
-def _own_settings(samples: Sequence[Sample], query: SeriesKey) -> list[str]:
-    limit = labels.describe_limit(query.memory_limit_bytes)
-    return [*(samples[-1].own_settings if samples else ()), *([limit] if limit else [])]
+    return [*labels.describe_settings(query.parameters | field), *filter(None, [grade, limit])]
 
 
 def trend_plot(series: Series, marks: Sequence[VersionMark]) -> Plot:

@@ -165,8 +165,7 @@ def test_the_largest_saving_names_its_setup_and_the_size_to_use(alice_client: Cl
     make_measured_run(card)
     script = make_script_run(card, claimed_saving_per_year_usd=90.0, model="tagger")
     largest = lab_totals_read().largest_saving
-    assert largest is not None
-    assert (largest.run_id, largest.name, largest.batch_size) == (script.pk, "tagger", 56)
+    assert largest == {"run_id": script.pk, "name": "tagger", "batch_size": 56}
     text = words(text_of(alice_client))
     saves = "Other sizes save $150.00 a year , most by tagger: use batch size 56 ."
     assert f"is unused at today’s batch sizes. {saves}" in text
