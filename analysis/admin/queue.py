@@ -54,7 +54,6 @@ def queue_page(request: HttpRequest) -> HttpResponse:
         ],
         "queue_without_device": settings.Q_CLUSTER["name"],
         "now": now,
-        "silent_seconds": int(SEEN_LATELY.total_seconds()),
     }
     return render(request, "admin/queue.html", context)
 

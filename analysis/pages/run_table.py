@@ -176,7 +176,7 @@ def _unused(row: HistoryRow) -> str:
 
 def _created(row: HistoryRow) -> str:
     took = "" if row.took_seconds is None else _small(f"took {duration(row.took_seconds)}")
-    return format_html("{}{}", ago(row.run.created_at), took)
+    return format_html("{} {}", ago(row.run.created_at), took)
 
 
 def _place(row: HistoryRow) -> str:

@@ -115,7 +115,6 @@ def matrix_table(
         "settings": describe_settings(spec),
         "rows": [row for row in rows if any(cell.cell for cell in row.cells)],
         "cards": cards,
-        "without": [(model_name(model), form.estimate_query(model, "all")) for model in order if model not in known],
         "with_figures": [(model, model_name(model)) for model in order if model in known],
         "without_figures": [(model, model_name(model)) for model in order if model not in known],
         "measured_count": sum(cell.css_class == "is-measured" for cell in shown),

@@ -183,7 +183,6 @@ def _home_page(
         "more_scripts": more,
         "portal_address": portal_address(request),
         "has_only_cpu": bool(cards) and all(card.device.kind == "cpu" for card in cards),
-        "cpu_default_limit_bytes": CPU_DEFAULT_LIMIT_BYTES,
         **_recent(Run.objects.all(), tells_positions=True),
     }
     return render(request, "analysis/home.html", context, status=status)

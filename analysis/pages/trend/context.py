@@ -45,7 +45,6 @@ def trend_context(
         "here": f"{labels.model_name(query.model)} on {labels.short_device_name(query.gpu)}",
         "settings": settings_of(query, samples[-1].own_settings if samples else ()),
         "samples": samples,
-        "newest_first": samples[::-1],
         "is_cut": is_cut,
         "reported": [sample for sample in samples if sample.origin.is_reported],
         "left_out": [sample for sample in samples if sample.left_out],
