@@ -174,7 +174,7 @@ def _groups(wanted: HistoryFilter) -> dict[str, Any]:
 
 
 def _table(wanted: HistoryFilter, runs: Sequence[Run]) -> dict[str, Any]:
-    shown, columns = lines(history_rows(runs, queue_positions(runs)), wanted.columns, has_tags=True), wanted.columns
+    shown, columns = lines(history_rows(runs, queue_positions(runs)), wanted.columns, tells_names=True), wanted.columns
     if wanted.has_usual_columns:
         filled = filled_columns(shown, columns)
         columns = tuple(column for column in columns if column in filled or column is wanted.sort.column)
