@@ -14,15 +14,7 @@ from analysis.lists.runs.columns import Column
 from analysis.models import ALL_GPUS, Run, State
 from analysis.presentation.charts.sparkline import sparkline
 from analysis.presentation.estimate_summary import WITH_MARGIN
-from analysis.presentation.formatting import (
-    ago,
-    bytes_text,
-    duration,
-    rate,
-    round_bytes,
-    usd,
-    usd_range,
-)
+from analysis.presentation.formatting import ago, bytes_text, duration, rate, round_bytes, usd, usd_range
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.kinds.presentation import BATCH_SIZES
 from analysis.presentation.labels import Chip
@@ -41,10 +33,12 @@ def run_table(rows: Iterable[HistoryRow], columns: tuple[Column, ...]) -> dict[s
     return {"heads": [{"column": column} for column in filled], "lines": with_columns(found, filled)}
 
 
-def lines(rows: Iterable[HistoryRow], columns: tuple[Column, ...], *, has_tags: bool = False) -> list[dict[str, Any]]:
-    keys = {column.key for column in columns}
-    shows_tags = has_tags and "tags" not in keys
-    return [_line(row, keys, shows_tags) | {"cells": [_cell(row, column) for column in columns[1:]]} for row in rows]
+def lines(
+    rows: Iterable[HistoryRow], columns: tuple[Column, ...], *, tells_names: bool = False
+) -> list[dict[str, Any]]:
+    """Return a line of each run; the names and tags that people gave are told in the history, never to guests."""
+    keys = {column.key for column in columns} | (set() if tells_names else {"name", "tags"})
+    return [_line(row, keys) | {"cells": [_cell(row, column) for column in columns[1:]]} for row in rows]
 
 
 def filled_columns(shown: Sequence[Mapping[str, Any]], columns: tuple[Column, ...]) -> tuple[Column, ...]:
@@ -65,15 +59,15 @@ def has_line(run: Run) -> bool:
     return run.state == State.FINISHED and run.gpu != ALL_GPUS and is_compared
 
 
-def _line(row: HistoryRow, keys: set[str], shows_tags: bool) -> dict[str, Any]:
-    title = row.run.name if row.run.name and "name" not in keys else row.model_name
+def _line(row: HistoryRow, without: set[str]) -> dict[str, Any]:
+    title = row.run.name if row.run.name and "name" not in without else row.model_name
     return {
         "run": row.run,
         "kind": row.kind,
         "title": title,
         "settings": row.settings if title == row.model_name else f"{row.model_name} · {row.settings}",
-        "tags": [tag.name for tag in row.run.tags.all()] if shows_tags else [],
-        "origin": None if "origin" in keys else row.origin,
+        "tags": [tag.name for tag in row.run.tags.all()] if "tags" not in without else [],
+        "origin": None if "origin" in without else row.origin,
     }
 
 

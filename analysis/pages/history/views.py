@@ -8,13 +8,7 @@ from typing import Any
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Q
-from django.http import (
-    HttpRequest,
-    HttpResponse,
-    HttpResponseBase,
-    HttpResponseRedirect,
-    QueryDict,
-)
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -180,7 +174,7 @@ def _groups(wanted: HistoryFilter) -> dict[str, Any]:
 
 
 def _table(wanted: HistoryFilter, runs: Sequence[Run]) -> dict[str, Any]:
-    shown, columns = lines(history_rows(runs, queue_positions(runs)), wanted.columns, has_tags=True), wanted.columns
+    shown, columns = lines(history_rows(runs, queue_positions(runs)), wanted.columns, tells_names=True), wanted.columns
     if wanted.has_usual_columns:
         filled = filled_columns(shown, columns)
         columns = tuple(column for column in columns if column in filled or column is wanted.sort.column)
