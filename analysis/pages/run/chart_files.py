@@ -18,11 +18,8 @@ from analysis.presentation.origin import Origin
 from analysis.presentation.unreadable import read_or_none
 from engine.documents.measured import Measured
 
-ROW_PIXELS = 40
-LEGEND_PIXELS = 122
-FOOT_PIXELS = 46
-LINE_PIXELS, LINES_OF_FOOT = 15, 2
-HEAD_AND_FOOT_PIXELS = 86
+ROW_PIXELS, LEGEND_PIXELS, LINE_PIXELS = 40, 122, 15
+HEAD_PIXELS, FOOT_PIXELS = 40, 16
 
 
 def chart_file(run: Run, key: str) -> Page:
@@ -33,22 +30,21 @@ def chart_file(run: Run, key: str) -> Page:
         raise Http404
     source = _source(run, result)
     foot = {"source": source, "foot": [(index * LINE_PIXELS, line) for index, line in enumerate(source)]}
-    more_pixels = (len(source) - LINES_OF_FOOT) * LINE_PIXELS
+    foot_pixels = FOOT_PIXELS + len(source) * LINE_PIXELS
     if key == "kinds" and (stacks := memory_breakdown.stacks(result)):
-        return "analysis/svg/chart_kinds.svg", foot | _kinds(stacks, result, more_pixels)
+        return "analysis/svg/chart_kinds.svg", foot | _kinds(stacks, result, foot_pixels)
     for plot in result_plots(result):
         if plot.key == key:
-            height = HEIGHT + HEAD_AND_FOOT_PIXELS + more_pixels
-            return "analysis/svg/chart.svg", foot | {"plot": plot, "height": height}
+            return "analysis/svg/chart.svg", foot | {"plot": plot, "height": HEAD_PIXELS + HEIGHT + foot_pixels}
     raise Http404
 
 
-def _kinds(stacks: Sequence[Stack], result: Measured, more_pixels: int) -> dict[str, Any]:
+def _kinds(stacks: Sequence[Stack], result: Measured, foot_pixels: int) -> dict[str, Any]:
     return {
         "rows": [(index * ROW_PIXELS, stack) for index, stack in enumerate(stacks)],
         "legend": [(20 + index * LEGEND_PIXELS, piece) for index, piece in enumerate(stacks[0].slices)],
         "bottom": len(stacks) * ROW_PIXELS,
-        "height": len(stacks) * ROW_PIXELS + FOOT_PIXELS + more_pixels,
+        "height": len(stacks) * ROW_PIXELS + foot_pixels,
         "limit_bytes": result.limit_bytes,
     }
 
