@@ -6,8 +6,7 @@ last run is dead; so its holder knows that a run still marked running here has n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,11 +21,9 @@ LOOK_LASTS = timedelta(seconds=10)
 """Seconds below which a holder is not named: workers hold their device for an instant to look at the queue."""
 
 
-@contextmanager
-def device_lock(device: Device, *, wait_seconds: float = 0.0) -> Iterator[int]:
+def device_lock(device: Device, *, wait_seconds: float = 0.0) -> AbstractContextManager[int]:
     """Hold the device; yields the descriptor that the engine inherits. Raises DeviceBusy, which names the holder."""
-    with locks.held(lock_path(device), str(device), work=WORK_OF_A_LOOK, wait_seconds=wait_seconds) as descriptor:
-        yield descriptor
+    return locks.held(lock_path(device), str(device), work=WORK_OF_A_LOOK, wait_seconds=wait_seconds)
 
 
 def lock_path(device: Device) -> Path:

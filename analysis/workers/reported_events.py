@@ -13,7 +13,7 @@ from django.db import transaction
 from analysis.models import Measurement, Report, Run, RunLog, State
 from analysis.runs import services
 from analysis.runs.queue.retry_policy import Cause
-from analysis.runs.reported.reports import report_device, report_locked, report_revive
+from analysis.runs.reported.reports import NotYourReportError, report_device, report_locked, report_revive
 from analysis.runs.services import Lease
 from analysis.workers.attempt_events import AttemptEvents
 from analysis.workers.live_room import LiveRoom
@@ -43,7 +43,8 @@ def events_store(*, run_key: str, person: User, first: int, events: Sequence[dic
 
     Raises NotYourReportError, and EventsMissingError where events before these did not arrive.
     """
-    report = report_locked(run_key, person)
+    if (report := report_locked(run_key, person)) is None:
+        raise NotYourReportError
     run, expected = report.run, report.events_received
     if first > expected:
         raise EventsMissingError(expected)

@@ -6,7 +6,7 @@ own config, limit, name or note is in them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,17 @@ def stored_estimates(spec: RunSpec, gpu: str) -> list[FoundEstimate]:
     """Find the newest estimate of this training on a GPU, or on each of the catalogue; empty without any."""
     if spec.memory_limit_bytes is not None:
         return []
-    return _read(_cells(gpu).filter(**key_of(spec.to_dict(), spec.workload)).order_by("card"))
+    cells = list(_cells(gpu).filter(**key_of(spec.to_dict(), spec.workload), card__in=gpu_ids()).order_by("card"))
+    # each run is read once: one estimate of the whole catalogue has the answers of all its GPUs
+    runs = Run.objects.in_bulk({cell.run_id for cell in cells})
+    parts = {
+        (run.pk, part["gpu"]["id"]): part for run in runs.values() for part in (run.result or {}).get("estimates") or ()
+    }
+    return [
+        FoundEstimate(runs[cell.run_id], part)
+        for cell in cells
+        if (part := parts.get((cell.run_id, cell.card))) is not None
+    ]
 
 
 def other_cells(spec: RunSpec, gpu: str) -> list[MatrixCell]:
@@ -48,17 +58,3 @@ def estimate_like(spec: EstimateSpec, *states: State) -> Run | None:
 def _cells(gpu: str) -> Any:
     cells = MatrixCell.objects.filter(kind=ESTIMATED)
     return cells if gpu == ALL_GPUS else cells.filter(card=gpu)
-
-
-def _read(cells: Collection[MatrixCell]) -> list[FoundEstimate]:
-    """Read each run once: one estimate of the whole catalogue has the answers of all its GPUs."""
-    known = set(gpu_ids())
-    runs = Run.objects.in_bulk({cell.run_id for cell in cells})
-    parts = {
-        (run.pk, part["gpu"]["id"]): part for run in runs.values() for part in (run.result or {}).get("estimates") or ()
-    }
-    return [
-        FoundEstimate(runs[cell.run_id], parts[cell.run_id, cell.card])
-        for cell in cells
-        if (cell.run_id, cell.card) in parts and cell.card in known
-    ]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from django.contrib.auth.models import User
 from django.db.models import Q
 
 from analysis.models import Run, State
@@ -13,9 +12,6 @@ from analysis.runs.queue.create import run_create
 from analysis.runs.queue.placement import Placement
 from engine.errors import SpecError
 from engine.spec import TRAINING_SETTINGS
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 OF_SETTINGS = (*TRAINING_SETTINGS, "memory_limit_bytes")
 OF_SCRIPTS = ("command", "directory")

@@ -24,8 +24,6 @@ from analysis.runs.queue.scheduling import QueuePosition as QueuePosition
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES
 
 _RUNS_READ = 20
-
-
 _KEPT = "queue_positions"
 _TOO_MANY = -1
 """Stands for the runs of a queue that nobody is told a position in."""

@@ -62,16 +62,16 @@ def report_begin(*, sender: Sender, run_key: str, spec: Spec, engine_version: st
 
 @transaction.atomic
 def _report_begin(sender: Sender, run_key: str, spec: Spec, engine_version: str) -> tuple[Run, bool]:
-    if (report := _report_locked(run_key, sender.person)) is not None:
+    if (report := report_locked(run_key, sender.person)) is not None:
         return report.run, False
     return _begin(sender, run_key, spec, engine_version).run, True
 
 
-def report_locked(run_key: str, person: User) -> Report:
-    """Lock the report until the transaction ends, and read its run as it is then. Raises NotYourReportError."""
-    report = _report_locked(run_key, person)
-    if report is None:
-        raise NotYourReportError
+def report_locked(run_key: str, person: User) -> Report | None:
+    """Lock the report until the transaction ends, and read its run; None: this person announced no such run."""
+    report = Report.objects.select_for_update().filter(reported_by=person, run_key=run_key).first()
+    if report is not None:
+        report.run = Run.all_runs.with_places().defer("result").get(pk=report.run_id)
     return report
 
 
@@ -140,7 +140,7 @@ def result_store(*, sender: Sender, document: ReportedDocument, sha256: str) -> 
 
 @transaction.atomic
 def _result_store(sender: Sender, document: ReportedDocument, sha256: str) -> tuple[Run, bool]:
-    report = _report_locked(document.run_key, sender.person)
+    report = report_locked(document.run_key, sender.person)
     if report is None:
         if known := results_known(sender.person, [sha256]):
             return known[sha256], False
@@ -212,14 +212,6 @@ def _begin(sender: Sender, run_key: str, spec: Spec, engine_version: str) -> Rep
     run_text_keep(run_id=run.pk)
     run_settings_keep(run=run)
     record("run.report", target=run, after={"run_key": run_key, "host": sender.host, "token": str(sender.token or "")})
-    return report
-
-
-def _report_locked(run_key: str, person: User) -> Report | None:
-    """Lock the row; None where this person announced no such run."""
-    report = Report.objects.select_for_update().filter(reported_by=person, run_key=run_key).first()
-    if report is not None:
-        report.run = Run.all_runs.with_places().defer("result").get(pk=report.run_id)
     return report
 
 
