@@ -35,11 +35,8 @@ def keep_driver_loaded(nvml: Any) -> None:
 
 def full_uuid(nvml: Any, uuid: str) -> str:
     """Add the driver's prefix to a uuid that CUDA reports: of a card or of a MIG instance."""
-    return f"MIG-{uuid}" if is_known(nvml, f"MIG-{uuid}") else f"GPU-{uuid}"
-
-
-def is_known(nvml: Any, uuid: str) -> bool:
-    return _handle(nvml, uuid) is not None
+    is_instance = _handle(nvml, f"MIG-{uuid}") is not None
+    return f"{'MIG' if is_instance else 'GPU'}-{uuid}"
 
 
 def _handle(nvml: Any, uuid: str | None) -> Any:

@@ -30,7 +30,7 @@ def paths_of(model: nn.Module) -> dict[nn.Module, str]:
 class ModuleScopes:
     """Follows the modules of `model`. `mark(path)` is entered around each of their forward passes."""
 
-    def __init__(self, model: nn.Module, mark: Mark = lambda path: nullcontext()) -> None:
+    def __init__(self, model: nn.Module, mark: Mark = nullcontext) -> None:
         self._paths = paths_of(model)
         self._mark = mark
         self._open: list[tuple[str, AbstractContextManager[Any]]] = []

@@ -72,11 +72,7 @@ class TrainingStep:
     def clear_gradients(self) -> None:
         self.built.model.zero_grad(set_to_none=True)
 
-    @staticmethod
-    def unmarked(_: str) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def __call__(self, batch_size: int, phase: PhaseMarker = unmarked) -> None:
+    def __call__(self, batch_size: int, phase: PhaseMarker = nullcontext) -> None:
         """Run one step over micro-batches of `batch_size`; `phase(name)` is entered around each phase of each one."""
         if self.spec.ema and not self.averages:
             learned = (parameter for parameter in self.built.model.parameters() if parameter.requires_grad)

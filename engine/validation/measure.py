@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -177,7 +177,7 @@ class _Validation:
 class _ForwardOnly(TrainingStep):
     """The forward pass under no_grad, in the place of a training step."""
 
-    def __call__(self, batch_size: int, phase: PhaseMarker = TrainingStep.unmarked) -> None:
+    def __call__(self, batch_size: int, phase: PhaseMarker = nullcontext) -> None:
         batch = self.built.make_batch(batch_size)
         with torch.no_grad(), phase(FORWARD):
             self.forward(batch)
