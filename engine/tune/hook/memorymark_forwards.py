@@ -10,6 +10,7 @@ from typing import Any
 
 import memorymark_read as read
 from memorymark_compiled import see_compiled
+from memorymark_optimizers import BY_HAND
 from memorymark_patches import wrap
 
 
@@ -66,8 +67,10 @@ class Forwards:
         return found[0]
 
     def is_unseen(self) -> bool:
-        """Whether a running module is not to be seen: it is within a loader, or compiled and seen from outside."""
-        return read.is_traced(self.watched.torch) or bool(self.watched.loaders.is_drawing())
+        """Whether a running module is not to be seen: a transform of a loader, or compiled and seen from outside."""
+        if read.is_traced(self.watched.torch):  # asked first: a tracer goes no further, and knows no threads
+            return True
+        return threading.get_ident() in self.watched.loaders.drawing
 
     def begin(self, module: Any) -> None:
         if self.is_unseen():
@@ -84,7 +87,7 @@ class Forwards:
         watched = self.watched
         if self.went_back:
             self.went_back = False
-            watched.steps.end_by_hand()
+            watched.steps.count(BY_HAND)
         self.thread = self.thread if read.is_going_back(watched.torch) else threading.get_ident()
         watched.trains_on(next((t.device for t in module.parameters()), None))
         watched.cards.meet(module)

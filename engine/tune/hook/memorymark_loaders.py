@@ -44,10 +44,6 @@ class Loaders:
         for kind in (self.watched.torch.utils.data.DataLoader, *self.kinds):
             change(self.watched, kind)
 
-    def is_drawing(self) -> bool:
-        """Whether this thread draws a batch: a transform may be a module, and what that is given is no batch."""
-        return threading.get_ident() in self.drawing
-
     def made_iterator(self, make: Any, iterator: Any, loader: Any, *others: Any, **options: Any) -> None:
         make(iterator, loader, *others, **options)
         self.made_by[iterator] = loader

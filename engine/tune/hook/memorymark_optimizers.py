@@ -40,13 +40,11 @@ class Steps:
         if is_first and not self.counts and not watched.is_timing:  # before the first optimizer nothing was trained
             watched.forget_start()
 
-    def end_by_hand(self) -> None:
-        self._end(BY_HAND)
-
     def end(self, optimizer: Any) -> None:
-        self._end(self.stepped.number(optimizer))
+        self.count(self.stepped.number(optimizer))
 
-    def _end(self, number: int) -> None:
+    def count(self, number: int) -> None:
+        """Count a step of the optimizer with this number, and go on or end as the steps so far say."""
         watched = self.watched
         if self._is_part_of_the_last(number):
             return

@@ -40,6 +40,7 @@ class Protection:
 
     def settings(self, folder: Path, batch_size: int, here: str, variables: Mapping[str, str]) -> dict[str, Any]:
         """Return what the guardian of a start must know; whose files lie in `folder` and that runs in `here`."""
+        number = 1 + len(list(self.outputs.glob("start-*"))) if self.outputs else 0
         return {
             "protection": self.way,
             "scratch": str(folder / "layers"),
@@ -47,7 +48,7 @@ class Protection:
             "journals": str(journals_folder()),
             "changes": str(folder / CHANGES),
             "out": str(folder / "out"),
-            "outputs": self.outputs and str(next_outputs(self.outputs, batch_size)),
+            "outputs": self.outputs and str(self.outputs / f"start-{number}-batch-{batch_size}"),
         }
 
     def describe(self, folder: str) -> str:
@@ -114,10 +115,6 @@ def journals_folder() -> Path:
     if os.access(folder, os.W_OK | os.X_OK):
         return folder
     return Path(tempfile.gettempdir()) / f"memorymark-unfinished-{os.getuid()}"
-
-
-def next_outputs(outputs: Path, batch_size: int) -> Path:
-    return outputs / f"start-{sum(1 for _ in outputs.glob('start-*')) + 1}-batch-{batch_size}"
 
 
 def _outputs(outputs: str | None) -> Path | None:

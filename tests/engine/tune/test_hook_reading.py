@@ -180,7 +180,7 @@ def test_optimizers_are_not_looked_through_in_the_steps_that_are_timed(
     made.settings |= {"memory_steps": 5, "timed_steps": 100, "timed_seconds": 1e9}
     made.steps.optimizers, made.steps.counts = {1, 2}, {1: 6}  # one of two was replaced before it made a step
     monkeypatch.setattr(memorymark_read, "idle_optimizers", lambda *_: pytest.fail("it was looked for"))
-    made.steps._end(1)
+    made.steps.count(1)
     assert made.steps.counts == {1: 7}
 
 

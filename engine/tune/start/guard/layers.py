@@ -135,9 +135,9 @@ def enter(scratch: Path, shared: Iterable[str]) -> None:
     """
     here = os.getcwd()
     uid, gid = os.geteuid(), os.getegid()
-    has_user_namespace = _unshare(CLONE_NEWNS) != 0
+    has_user_namespace = _libc().unshare(CLONE_NEWNS) != 0
     if has_user_namespace:
-        if _unshare(CLONE_NEWNS | CLONE_NEWUSER) != 0:
+        if _libc().unshare(CLONE_NEWNS | CLONE_NEWUSER) != 0:
             raise CannotLayer(f"namespaces are not allowed here: {os.strerror(ctypes.get_errno())}")
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
@@ -257,10 +257,6 @@ def _bind(source: str, target: str, *, read_only: bool = False) -> None:
     if read_only:
         with suppress(OSError):  # a flag that a container has locked
             _mount("none", target, None, MS_BIND | MS_REMOUNT | MS_RDONLY)
-
-
-def _unshare(flags: int) -> int:
-    return int(_libc().unshare(flags))
 
 
 def _mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:
