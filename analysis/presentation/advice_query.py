@@ -6,8 +6,9 @@ from django import forms
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
 from analysis.models import Run
-from engine.advice.document import Advice, advise, basis_of
+from engine.advice.document import Advice, advise
 from engine.advice.global_batch import MAX_DEVICES, MAX_GLOBAL_BATCH_SIZE
+from engine.advice.stored import basis_of
 
 
 class AdviceForm(StrictQueryForm):

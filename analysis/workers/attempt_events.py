@@ -46,10 +46,8 @@ class AttemptEvents:
         self.is_error_cut = False
         self._lease, self._on_line, self._output_stays_on = lease, on_line, output_stays_on
         self._time_left = time_left or TimeLeft()
-        self._ends_at: float | None = self._time_left.progress.get("ends_at")
-        self._facts: dict[str, Any] = dict(facts or {})
-        self._progress: dict[str, Any] = {}
-        self._stored = {"environment": dict(self._facts), "progress": self._progress}
+        self._now: dict[str, dict[str, Any]] = {"environment": dict(facts or {}), "progress": {}}
+        self._stored = dict(self._now)
         self._probes: list[Measured] = []
         self._measured = probes_stored
         self._lines: list[LogLine] = []
@@ -96,7 +94,7 @@ class AttemptEvents:
             case "device" if event.get("environment"):
                 self.device = DeviceFacts.from_dict(event["device"])
                 self.add_facts(device=event["device"], environment=dict(event["environment"]))
-            case "estimate" if "device" in self._facts:
+            case "estimate" if "device" in self._now["environment"]:
                 self.add_facts(estimate=dict(event["estimate"]))
             case "phase":
                 self.phase = str(event["phase"])
@@ -111,12 +109,12 @@ class AttemptEvents:
     def _note_progress(self, now: float) -> None:
         """Note the progress, with the moment at which the run is expected to end, by this host's clock."""
         before = self._time_left.said
+        ends_at = (self._now["progress"] or self._time_left.progress).get("ends_at")
         self._time_left.say(now)
         left = self._time_left.left(now)
-        if left is not None and (self._ends_at is None or self._time_left.said != before):
-            self._ends_at = round(time.time() + left, 1)
-        ends_at = {} if self._ends_at is None else {"ends_at": self._ends_at}
-        self._progress = {**self._time_left.progress, **ends_at}
+        if left is not None and (ends_at is None or self._time_left.said != before):
+            ends_at = round(time.time() + left, 1)
+        self._now["progress"] = {**self._time_left.progress, **({} if ends_at is None else {"ends_at": ends_at})}
 
     def _log(self, line: LogLine) -> None:
         self.add_log_line(line)
@@ -124,7 +122,7 @@ class AttemptEvents:
 
     def add_facts(self, **facts: Any) -> None:
         """Add facts about the attempt (device, environment, estimate). All are stored again, as a whole."""
-        self._facts = self._facts | facts
+        self._now["environment"] = self._now["environment"] | facts
 
     def add_probe(self, probe: Probe, *, is_carried: bool) -> None:
         self._measured += 1
@@ -136,7 +134,7 @@ class AttemptEvents:
 
     def store(self) -> bool:
         """Store what waits. False: the lease is lost. Raises the database's errors, and then nothing is dropped."""
-        now = {"environment": self._facts, "progress": self._progress}
+        now = dict(self._now)
         changed = {name: value for name, value in now.items() if value != self._stored[name]}
         if changed and not services.attempt_set(**self._lease, **changed):
             return False

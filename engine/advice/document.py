@@ -8,15 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..catalog.stored_workload import stored_workload
-from ..documents.estimated import Estimated, EstimatedCard
-from ..documents.measured import Measured
-from ..documents.raced import OwnRaced, Raced
 from ..errors import SpecError
 from ..estimate.types import Estimate, safe_bytes
-from ..kinds import read_result
 from ..results.figure_kinds import ESTIMATED, MEASURED
 from ..results.result import Point, RunResult
-from ..results.result_file import result_in
 from ..results.stats import decisive_probes
 from ..settings.step_settings import PURE_BF16
 from ..tune.result import Training
@@ -119,35 +114,6 @@ class Basis:
         if workload is None or not workload.parameter_count or self.spec.get("lora_rank") is not None:
             return None
         return workload.parameter_count * (2 if self.spec.get("precision") == PURE_BF16 else 4)
-
-
-def basis_of(document: object, gpu: str | None = None) -> Basis:
-    """Read a document, of several cards the one of `gpu`. Raises SpecError where it holds no size."""
-    try:
-        found = read_result(result_in(document, "result"))
-    except ValueError as exc:
-        raise SpecError("result", f"is no result of this program: {exc}") from exc
-    match found:
-        case Estimated():
-            basis = basis_of_estimate(_one_of(found, gpu))
-        case Measured():
-            basis = basis_of_result(found, found.training)
-        case Raced() | OwnRaced():
-            raise SpecError("result", "is a race: it recommends lines to paste, and no batch size")
-        case _:
-            raise SpecError("result", "is no result of this program: a validation recommends nothing")
-    if basis is None:
-        raise SpecError("result", "has no batch size that keeps the reserve or the margin")
-    return basis
-
-
-def _one_of(found: Estimated, gpu: str | None) -> EstimatedCard:
-    by_id = {each.gpu.id: each for each in found.estimates}
-    if gpu is None and len(by_id) == 1:
-        return found.estimates[0]
-    if gpu not in by_id:
-        raise SpecError("gpu", f"name one GPU of this estimate: {', '.join(by_id)}")
-    return by_id[gpu]
 
 
 def basis_of_result(result: RunResult, training: Training | None = None) -> Basis | None:

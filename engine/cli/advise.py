@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import rich_click as click
 
-from ..advice.document import Advice, advise, basis_of
+from ..advice.document import Advice, advise
+from ..advice.stored import basis_of
 from ..advice.text import advice_lines
 from ..errors import SpecError
 from ..program import PROGRAM

@@ -27,7 +27,7 @@ def browser(alice_client: Client) -> Client:
 
 
 def broken(browser: Client, monkeypatch: pytest.MonkeyPatch) -> HttpResponse:
-    monkeypatch.setattr("analysis.pages.history.views.lines", lambda runs, positions, columns: 1 / 0)
+    monkeypatch.setattr("analysis.pages.history.views.lines", lambda *runs, **told: 1 / 0)
     answer = browser.get("/runs/", headers=HTML)
     assert answer.exc_info[0] is ZeroDivisionError
     return answer

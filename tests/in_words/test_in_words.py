@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine.phase_facts import event_line
 
 from analysis.presentation import estimate_summary
 from analysis.presentation.filled_memory import filled_memory
@@ -29,6 +28,7 @@ from engine.estimate.gpus import gpus
 from engine.estimate.types import Estimate
 from engine.from_json import from_json
 from engine.spec import RunSpec
+from engine.time_left.phase_facts import event_line
 from tests.fake_engine import estimate_of
 from tests.in_words.documents import documents, key_line, probes, result_of
 

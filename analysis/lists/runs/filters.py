@@ -268,6 +268,20 @@ class RunFilter(FilterSet):
         rows = Run.all_runs.for_history().order_by().prefetch_related("tags").defer("result", "error_message")
         return page_of(self.parts, rows, size=size, after=after, before=before)
 
+    @property
+    def filter_query(self) -> str:
+        return self.query(columns=None, group_by=None)
+
+    def query(self, **changes: Any) -> str:
+        """Write this view's query string with changed parameters, from the first page on; None drops a parameter."""
+        data = self.form.given.copy()
+        for name in ("after", "before", *changes):
+            data.pop(name, None)
+        for name, value in changes.items():
+            if value is not None:
+                data[name] = str(value)
+        return data.urlencode(safe=",:/")
+
     def filter_queryset(self, queryset: QuerySet[Run]) -> QuerySet[Run]:
         """Apply the filters; a selective one becomes ids first, or a wrong plan would read the whole history."""
         cleaned = self.form.cleaned_data

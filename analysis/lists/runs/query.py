@@ -107,22 +107,8 @@ class HistoryFilter(RunFilter):
         return [("columns", value) for value in self.form.given.getlist("columns")[-1:] if value]
 
     @property
-    def filter_query(self) -> str:
-        return self.query(columns=None, group_by=None)
-
-    @property
     def has_usual_columns(self) -> bool:
         return self.column_keys == DEFAULT
-
-    def query(self, **changes: Any) -> str:
-        """Write this view's query string with changed parameters, from the first page on; None drops a parameter."""
-        data = self.form.given.copy()
-        for name in ("after", "before", *changes):
-            data.pop(name, None)
-        for name, value in changes.items():
-            if value is not None:
-                data[name] = str(value)
-        return data.urlencode(safe=",:/")
 
     def query_sorted_by(self, column: Column) -> str:
         """Return what a click on the column's title asks for: its order, then the reverse."""

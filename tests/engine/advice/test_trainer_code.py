@@ -7,8 +7,9 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from engine.advice import snippets
-from engine.advice.document import advise, basis_of
+from engine.advice.document import advise
 from engine.advice.recipe import not_written
+from engine.advice.stored import basis_of
 from engine.catalog import WORKLOADS
 from engine.catalog.from_config import MODEL_TYPES
 from engine.measurement.torchvision_schemas import import_torchvision

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from engine.phase_facts import event_line
 
 from engine.cli.main import main
 from engine.cli.printing.result_text import answer_lines, details, say_result, summary
@@ -32,6 +31,7 @@ from engine.results.savings import savings
 from engine.results.speed_rounds import ComparedSizes, SpeedClaim
 from engine.spec import RunSpec
 from engine.text.units import GIB
+from engine.time_left.phase_facts import event_line
 
 ROOT = Path(__file__).resolve().parents[3]
 TOP_LEVEL = {

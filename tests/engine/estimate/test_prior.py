@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from engine.phase_facts import event_line
 
 from engine.cli.printing.result_text import details
 from engine.errors import DeviceUnavailable, EstimateImpossible, TimeIsUp, WorkerFailed
@@ -16,6 +15,7 @@ from engine.runner import measure
 from engine.search.guided import ExpectedMemory
 from engine.spec import RunSpec
 from engine.text.units import GIB, MIB
+from engine.time_left.phase_facts import event_line
 from tests.engine.fake_worker import FakeWorker, synthetic_model
 from tests.engine.synthetic_devices import Device
 
