@@ -13,7 +13,7 @@ from math import inf
 from typing import Any
 
 _BYTES_MOST = {"device": 65_536, "estimate": 65_536, "started": inf, "log": inf, "error": inf}
-"""Of `started` nothing is stored, and of the last two a text that is cut."""
+"""The most bytes of an event: nothing of `started` is stored, and the texts of the last two are cut."""
 _OTHERS_MOST = 4_096
 
 

@@ -10,7 +10,7 @@ EXIT_STATUSES = (
     "Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit, 4 device not available or busy, "
     "5 time budget spent, 6 pretrained weights not available."
 )
-"""Of the commands that measure, in their help."""
+"""What the help of the commands that measure says."""
 EXIT_DOES_NOT_FIT, EXIT_TIME_BUDGET = 3, 5
 EXIT_REGRESSION = 7
 """Exit status of `check` for a regression; other commands exit with 7 where nothing can be estimated."""

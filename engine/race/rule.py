@@ -44,8 +44,7 @@ from ..results.stats import NOISE_FRACTION
 from ..speed.claim import CLEARLY_FASTER, claim_of, is_gain
 from ..speed.evaluation import CLAIMABLE_HALF_WIDTH, Evaluation
 from ..speed.order import LEAST_GAIN, gain_beside_others
-from ..speed.ratios import Ratios, Round, interval_of_rounds
-from ..speed.ratios import does_load_stay as does_load_of_rounds_stay
+from ..speed.ratios import Ratios, Round, interval_of_rounds, is_load_lasting
 from ..speed.rounds import NextRound
 from .field import NOTHING_TIMED, TODAY, Entry, Field, RacedRound, RaceVerdict
 
@@ -97,7 +96,7 @@ def decide(field: Field, rounds: Sequence[RacedRound]) -> NextRound[Entry] | Rac
 
 
 def does_load_stay(field: Field, rounds: Sequence[RacedRound]) -> bool:
-    return field.shares_cores and does_load_of_rounds_stay(field.read(rounds))
+    return field.shares_cores and is_load_lasting(field.read(rounds))
 
 
 def ratio_of(entry: Entry, other: Entry, rounds: Sequence[RacedRound], field: Field) -> Interval | None:

@@ -96,7 +96,7 @@ def interval_of_rounds(logarithms: Sequence[float]) -> Interval:
     return Interval(min(low, ratio.low), ratio.value, max(high, ratio.high))
 
 
-def does_load_stay(
+def is_load_lasting(
     rounds: Sequence[Round[E]], *, longer_than_seconds: float = 0.0, fewest_rounds: int = ENOUGH_QUIET
 ) -> bool:
     """Whether other work left no two entries of any of the latest rounds to compare: it is expected to stay."""

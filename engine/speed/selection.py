@@ -36,7 +36,7 @@ from ..results.stats import NOISE_FRACTION
 from .claim import claim_of, is_gain
 from .evaluation import CLAIMABLE_HALF_WIDTH, FEWEST_DISTURBED, Evaluation
 from .order import gain_beside_others
-from .ratios import Ratios, Round, does_load_stay
+from .ratios import Ratios, Round, is_load_lasting
 from .rounds import Candidates, NextRound
 
 RECOMMENDED_WITHIN = NOISE_FRACTION  # the smallest batch within this share of the fastest is recommended
@@ -218,7 +218,7 @@ def _fastest(sizes: Sequence[int], ratios: Ratios[int]) -> int:
 
 def _stays(candidates: Candidates, rounds: Sequence[Round[int]]) -> bool:
     patience = QUIET_SHARE * candidates.extra_seconds
-    return candidates.shares_cores and does_load_stay(rounds, longer_than_seconds=patience, fewest_rounds=1)
+    return candidates.shares_cores and is_load_lasting(rounds, longer_than_seconds=patience, fewest_rounds=1)
 
 
 def _is_evaluated(selected: _Selected, evaluation: Evaluation[int], rounds: Sequence[Round[int]]) -> bool:
