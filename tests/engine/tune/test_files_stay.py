@@ -1,5 +1,6 @@
 """What lay in a script's folder before a start lies there after it, whatever the script does and however it ends."""
 
+import itertools
 import json
 import os
 import random
@@ -100,6 +101,43 @@ def test_files_are_as_before_though_it_is_killed_at_any_moment(
                 os.kill(int(child), signal.SIGKILL)
             process.communicate(timeout=60)
         assert state_of(there) == before
+
+
+def test_files_are_as_before_though_putting_them_back_is_killed_again_and_again(there: Path, tmp_path: Path) -> None:
+    before, ended = state_of(there), there / "project" / "ended"
+    # what was put back is not undone with what the script made in its place
+    script = [SLOW[name] for name in ("moves the folder away and makes it anew", "replaces a link", "removes all")]
+    process = guarded(
+        Way.SAVING,
+        "\n".join([*script, f"open({str(ended)!r}, 'w')\nimport time\ntime.sleep(600)"]),
+        tmp_path,
+        there / "project",
+    )
+    wait_until(ended.exists)
+    process.kill()
+    process.communicate(timeout=60)
+    kills = list(itertools.takewhile(bool, (recover_until_a_change(tmp_path / "journals") for _ in range(100))))
+    assert 5 < len(kills) < 100
+    assert state_of(there) == before
+
+
+def recover_until_a_change(journals: Path) -> bool:
+    """Recover in a process that ends before its second change of files; whether it ended so."""
+    if (pid := os.fork()) == 0:
+        changes = itertools.count(1)
+
+        def end_early(event: str, _: tuple[object, ...]) -> None:
+            if event in ("os.rename", "os.remove", "os.rmdir") and next(changes) == 2:
+                os._exit(1)
+
+        sys.addaudithook(end_early)
+        try:
+            os._exit(0 if recover(journals) == [] else 2)
+        finally:
+            os._exit(3)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert status in (0, 1)
+    return status == 1
 
 
 @pytest.mark.slow

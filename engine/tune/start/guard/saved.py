@@ -18,12 +18,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 MOST_COPIED_BYTES = 1 << 30
 LEAST_FREE_FRACTION = 0.1
 """A copy may be so large, and must leave so much of its disk free."""
 LOCK_SECONDS = 10.0  # longer than a start that is being undone
 PREFIX, SUFFIX = ".memorymark-saved-", ".journal"
+UNDONE = "undone"
+"""A note that another is undone, whose line its `facts` hold: what is killed while it undoes is gone on with."""
 
 
 class CannotSave(Exception):
@@ -65,15 +68,16 @@ class Journal:
         if bytes_copied > min(MOST_COPIED_BYTES, free * (1 - LEAST_FREE_FRACTION)):
             raise CannotSave(f"{path} has {bytes_copied:,} bytes: too many to copy before the training changes it")
         self._note("saved", path, saved, _facts(status))
+        copy = f"{saved}.copy"
         try:
-            copy = f"{saved}.copy"
             _copy(path, copy, bytes_copied, status)
             os.link(path, saved, follow_symlinks=False)
             os.rename(copy, path)
         except OSError:  # no links here, or the folder is not ours: the content is written back later
             with suppress(OSError):
                 os.unlink(saved)
-            _copy(path, saved, status.st_size, status)
+            _copy(path, copy, status.st_size, status)
+            os.rename(copy, saved)  # a copy that was cut short is never put back
         self._own.add(path)
 
     def before_making(self, path: str) -> None:
@@ -121,8 +125,8 @@ class Journal:
     def made(self) -> Iterator[tuple[str, str, Path | None]]:
         """Yield what the start did, as `layers.written` does."""
         entries = _entries(self.path)
-        saved = [path for what, path, _, facts in entries if what == "saved"]
-        for path in dict.fromkeys(path for what, path, _, _ in entries if what in ("saved", "made")):
+        saved = [each.path for each in entries if each.what == "saved"]
+        for path in dict.fromkeys(each.path for each in entries if each.what in ("saved", "made")):
             if os.path.isfile(path):
                 yield "overwritten" if path in saved else "new", path, Path(path)
             elif path in saved:
@@ -158,7 +162,8 @@ class Journal:
         except OSError as error:
             if status.st_size > MOST_COPIED_BYTES:
                 raise CannotSave(f"{path} cannot be saved before the training removes it: {error.strerror}") from error
-            shutil.copy2(path, saved, follow_symlinks=False)
+            shutil.copy2(path, f"{saved}.copy", follow_symlinks=False)
+            os.rename(f"{saved}.copy", saved)
 
     def _place(self, path: str) -> str:
         """Return a free path for a saved file on the same file system, as high there as folders are this user's."""
@@ -221,36 +226,53 @@ def undo(journal: Path) -> list[str]:
         "store": lambda path, _, __: None,
     }
     entries = _entries(journal)
+    undone = {line for each in entries if each.what == UNDONE for line in (each.line, *each.facts)}
     left: list[str] = []
-    for what, path, other, facts in reversed(entries):
-        if left and what == "made":
-            continue  # the folder may hold what could not be moved back
-        try:
-            ways[what](path, other, facts)
-        except OSError as error:
-            left.append(f"{path}: {error.strerror}" + (f"; what it held is in {other}" if what == "saved" else ""))
+    with journal.open("a") as notes:
+        for each in reversed([each for each in entries if each.line not in undone]):
+            if left and each.what == "made":
+                continue  # the folder may hold what could not be moved back
+            try:
+                ways[each.what](each.path, each.other, each.facts)
+            except OSError as error:
+                kept = f"; what it held is in {each.other}" if each.what == "saved" else ""
+                left.append(f"{each.path}: {error.strerror}{kept}")
+            else:  # behind a line of its own: the last line may have been cut short
+                print("\n" + json.dumps([UNDONE, "", "", [each.line]]), file=notes, flush=True)
     if not left:
-        for path in [path for what, path, _, _ in entries if what == "store"]:
-            shutil.rmtree(path, ignore_errors=True)
-        for path, facts in [(path, facts) for what, path, _, facts in reversed(entries) if what == "marked"]:
-            with suppress(OSError):
-                _mark(path, facts)
+        for each in entries:
+            if each.what == "store":
+                shutil.rmtree(each.path, ignore_errors=True)
+        for each in reversed(entries):
+            if each.what == "marked":
+                with suppress(OSError):
+                    _mark(each.path, each.facts)
         journal.unlink(missing_ok=True)
     return left
 
 
-def _entries(journal: Path) -> list[tuple[str, str, str, list[int]]]:
+class Entry(NamedTuple):
+    """A note of a journal."""
+
+    line: int
+    what: str
+    path: str
+    other: str
+    facts: list[int]
+
+
+def _entries(journal: Path) -> list[Entry]:
     found = []
-    for line in journal.read_text().splitlines():
+    for number, line in enumerate(journal.read_text().splitlines()):
         with suppress(ValueError):  # the last line, where the machine failed while it was written
-            what, path, other, facts = json.loads(line)
-            found.append((what, path, other, facts))
+            found.append(Entry(number, *json.loads(line)))
     return found
 
 
 def _put_back(path: str, saved: str, facts: list[int]) -> None:
-    if not os.path.lexists(saved):
-        return  # the machine failed before it was saved, and so before it was changed
+    if not os.path.lexists(saved):  # the machine failed before it was saved, and so before it was changed
+        _mark(path, facts)
+        return
     there = _status(path)
     if _status(saved).st_ino != facts[0] and there is not None and there.st_ino == facts[0]:  # type: ignore[union-attr]
         shutil.copyfile(saved, path)  # only its content could be saved
