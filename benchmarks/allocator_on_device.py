@@ -41,9 +41,9 @@ from engine.estimate.allocator import Allocator, OutOfMemory
 from engine.estimate.gpus import Gpu
 from engine.estimate.prior import card_of
 from engine.estimate.tracing.hidden_devices import devices_hidden
+from engine.facts.result import DeviceFacts
 from engine.measurement.step import apply_precision
-from engine.results.result import DeviceFacts
-from engine.spec import MEMORY_STEPS
+from engine.settings.spec import MEMORY_STEPS
 from engine.text.units import KIB, MIB
 
 EXIT_NO_GPU = 4

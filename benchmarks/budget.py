@@ -14,12 +14,12 @@ from types import MethodType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "engine" / "tune" / "hook")]
+sys.path[:0] = [str(ROOT), str(ROOT / "engine" / "trainings" / "script" / "hook")]
 
 import memorymark_read as read  # noqa: E402 - the hook's folder is put on the path first
 from memorymark_watch import Watch  # noqa: E402
 
-from engine.tune.judge.memory import cpu_memory  # noqa: E402
+from engine.trainings.script.notes.memory import cpu_memory  # noqa: E402
 
 STEPS = 5  # as many as `tune` reads the memory of
 

@@ -31,7 +31,7 @@ import torch.distributed as dist  # noqa: E402
 from benchmarks.emulated_ranks import events_of, peak_of  # noqa: E402
 from benchmarks.estimated_ranks import BERT, LLAMA, emulated_peak, estimated_peak, named, traced_steps  # noqa: E402
 from engine.settings.rank_settings import STRATEGIES  # noqa: E402
-from engine.spec import RunSpec  # noqa: E402
+from engine.settings.spec import RunSpec  # noqa: E402
 
 OUTPUT = ROOT / "benchmarks" / "results" / "catalogue_ranks.cpu.json"
 CASES: list[tuple[int, dict[str, Any]]] = [

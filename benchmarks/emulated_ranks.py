@@ -46,7 +46,7 @@ def run_rank(output: Path) -> None:
 
     warnings.simplefilter("ignore")
     if "EMULATED_OF" in os.environ:
-        from engine.ranks.emulated_group import emulate
+        from engine.settings.ranks.emulated_group import emulate
 
         emulate(int(os.environ["RANK"]), int(os.environ["EMULATED_OF"]))
     torch.set_num_threads(1)

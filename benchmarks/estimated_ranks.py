@@ -4,8 +4,8 @@
 
 Each case is a model, a strategy, a number of ranks and a setting. Estimated: the trace on fake `cpu` tensors, as
 `engine.estimate` makes it. Emulated: the same model and step with torch's own DistributedDataParallel, fully_shard or
-ZeroRedundancyOptimizer, real tensors and `engine.ranks.emulated_group`; the peak is that of the allocator's own events
-over three steps, from the construction of the strategy on. A CPU copies a gradient to pad it for its shards, where
+ZeroRedundancyOptimizer, real tensors and `engine.settings.ranks.emulated_group`; the peak is that of the allocator's
+own events over three steps, from the construction of the strategy on. A CPU copies a gradient to pad it, where
 CUDA's kernel of `_chunk_cat` writes it in place: so it is written in place here too. PyTorch's CUDA build does so over
 a made-up driver, where FSDP's peak is the estimate's without that replacement: tests/cuda_stand_in/test_ranks.py. Both
 are of rank 0. NCCL's memory and CUDA's streams are in neither. Nothing is fitted. Needs no GPU; takes some minutes.
@@ -37,9 +37,9 @@ from engine.measurement.ranks import step_of_this_rank  # noqa: E402
 from engine.measurement.step import TrainingStep  # noqa: E402
 from engine.measurement.traced_step import read_trace  # noqa: E402
 from engine.measurement.workloads import build  # noqa: E402
-from engine.ranks.emulated_group import emulated_ranks  # noqa: E402
 from engine.settings.rank_settings import FSDP, STRATEGIES  # noqa: E402
-from engine.spec import MEMORY_STEPS, RunSpec  # noqa: E402
+from engine.settings.ranks.emulated_group import emulated_ranks  # noqa: E402
+from engine.settings.spec import MEMORY_STEPS, RunSpec  # noqa: E402
 
 CPU = torch.device("cpu")
 OUTPUT = ROOT / "benchmarks" / "results" / "estimated_ranks.json"

@@ -37,18 +37,18 @@ from tune_corpus import CORPUS, Case  # noqa: E402
 from tune_public import cloned, copied, listed  # noqa: E402
 
 from engine.errors import EngineError  # noqa: E402
-from engine.execution import Execution  # noqa: E402
+from engine.facts.intervals import interval  # noqa: E402
+from engine.facts.provenance.read import run_facts  # noqa: E402
+from engine.machine.execution import Execution  # noqa: E402
 from engine.machine.scratch import scratch_folder  # noqa: E402
-from engine.provenance.read import run_facts  # noqa: E402
-from engine.results.intervals import interval  # noqa: E402
-from engine.tune.faster.result import OwnRaceResult  # noqa: E402
-from engine.tune.faster.run import make_faster  # noqa: E402
-from engine.tune.faster.spec import OWN, OwnRaceSpec  # noqa: E402
-from engine.tune.faster.starts import StartFailed, Starts  # noqa: E402
-from engine.tune.spec import TEMPLATE  # noqa: E402
-from engine.tune.start.command import begin_command  # noqa: E402
-from engine.tune.start.file_changes import WrittenFiles  # noqa: E402
-from engine.tune.start.held import HeldStarts  # noqa: E402
+from engine.trainings.script.faster.result import OwnRaceResult  # noqa: E402
+from engine.trainings.script.faster.run import make_faster  # noqa: E402
+from engine.trainings.script.faster.spec import OWN, OwnRaceSpec  # noqa: E402
+from engine.trainings.script.faster.starts import StartFailed, Starts  # noqa: E402
+from engine.trainings.script.notes.file_changes import WrittenFiles  # noqa: E402
+from engine.trainings.script.spec import TEMPLATE  # noqa: E402
+from engine.trainings.script.start.command import begin_command  # noqa: E402
+from engine.trainings.script.start.held import HeldStarts  # noqa: E402
 
 OUT = Path(__file__).parent / "results" / "faster_scripts.cpu.jsonl"
 PAIRS, SECONDS = 10, 900

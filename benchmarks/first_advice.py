@@ -27,11 +27,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from engine.estimate.estimator import Estimator
 from engine.estimate.what_to_change import Evaluated, Scope, Variant, WhatToChange, what_to_change
+from engine.facts.result import Outcome, Probe
 from engine.measurement import probe
 from engine.measurement.device import Cpu
 from engine.measurement.workloads import build
-from engine.results.result import Outcome, Probe
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 from engine.text.units import GIB
 
 SETTING_EVERY = 10

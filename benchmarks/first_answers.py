@@ -31,7 +31,7 @@ from benchmarks.first_claims import claimed, headline_of, is_true  # noqa: E402 
 from benchmarks.plain_steps import ratios  # noqa: E402
 
 OUT = ROOT / "benchmarks" / "results" / "first_answers.cpu.jsonl"
-SCRIPT = ROOT / "tests" / "engine" / "tune" / "scripts" / "ten_lines.py"
+SCRIPT = ROOT / "tests" / "engine" / "trainings" / "script" / "scripts" / "ten_lines.py"
 LOADS, TODAY = {"idle": 0, "one": 1, "both": 2}, 16
 ENGINE, LIMIT = (sys.executable, "-m", "engine"), ("--memory-limit", "256MiB")
 TUNE, MODEL = (*ENGINE, "tune", "--device", "cpu"), "bert-tiny"

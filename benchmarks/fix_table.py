@@ -28,14 +28,14 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.first_advice import trained
-from engine.catalog import WORKLOADS
 from engine.estimate.alternatives import changed, label_of, single_changes
 from engine.estimate.estimator import Estimator
+from engine.facts.intervals import interval
+from engine.facts.result import Outcome
 from engine.measurement.step import TrainingStep, apply_precision
 from engine.measurement.workloads import build
-from engine.results.intervals import interval
-from engine.results.result import Outcome
-from engine.spec import RunSpec
+from engine.settings.catalog import WORKLOADS
+from engine.settings.spec import RunSpec
 from engine.text.units import MIB
 
 OUT = Path(__file__).parent / "results" / "fix_table.cpu.jsonl"

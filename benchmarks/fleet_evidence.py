@@ -36,8 +36,8 @@ from analysis.runs import services  # noqa: E402
 from analysis.runs.queue.placement import Placement  # noqa: E402
 from analysis.runs.services import LogLine  # noqa: E402
 from analysis.workers.device_discovery import devices_refresh  # noqa: E402
-from engine.results.result import Outcome, Probe  # noqa: E402
-from engine.spec import RunSpec  # noqa: E402
+from engine.facts.result import Outcome, Probe  # noqa: E402
+from engine.settings.spec import RunSpec  # noqa: E402
 
 _TABLES = ("analysis_run", "analysis_attempt", "analysis_measurement", "analysis_runlog", "django_q_ormq")
 

@@ -39,7 +39,7 @@ from analysis.workers.device_lock import device_lock  # noqa: E402
 from analysis.workers.recovery import device_recover  # noqa: E402
 from analysis.workers.tasks import rewake  # noqa: E402
 from analysis.workers.worker import LOOK_SECONDS, REFRESH_SECONDS  # noqa: E402
-from engine.results.result import (  # noqa: E402
+from engine.facts.result import (  # noqa: E402
     Boundary,
     DeviceFacts,
     MemoryByKind,
@@ -52,7 +52,7 @@ from engine.results.result import (  # noqa: E402
     Savings,
     Waste,
 )
-from engine.spec import RunSpec  # noqa: E402
+from engine.settings.spec import RunSpec  # noqa: E402
 from engine.text.units import GIB, MIB  # noqa: E402
 
 SPEC = RunSpec("bert-tiny", time_budget_seconds=600, current_batch_size=4)

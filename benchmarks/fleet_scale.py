@@ -118,7 +118,7 @@ def watch(parts: Parts, runs: int) -> dict[str, float]:
     from analysis.models import Run
     from analysis.runs import services
     from analysis.runs.queue.placement import Placement
-    from engine.spec import RunSpec
+    from engine.settings.spec import RunSpec
 
     most = active = 0
     loads, is_submitted = [], False

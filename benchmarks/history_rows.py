@@ -171,7 +171,7 @@ class _Template:
     def __init__(self, number: int) -> None:
         from analysis.models import Run
         from analysis.runs.columns.result_columns import measured_columns
-        from engine.documents.measured import Measured
+        from engine.questions.documents.measured import Measured
 
         result = _result(random.Random(number), number)
         stored = result.to_dict()
@@ -200,10 +200,10 @@ class _Template:
 
 
 def _result(dice: random.Random, number: int) -> Any:
-    from engine.results import savings
-    from engine.results.intervals import Interval
-    from engine.results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Reason, RunResult
-    from engine.spec import RunSpec
+    from engine.facts import savings
+    from engine.facts.intervals import Interval
+    from engine.facts.result import Boundary, DeviceFacts, Outcome, Point, Probe, Reason, RunResult
+    from engine.settings.spec import RunSpec
 
     spec = RunSpec(
         model=MODELS[number % len(MODELS)],
@@ -240,7 +240,7 @@ def _result(dice: random.Random, number: int) -> Any:
 
 
 def _probe(size: int, held: int, dice: random.Random) -> Any:
-    from engine.results.result import MemoryByKind, Outcome, Probe
+    from engine.facts.result import MemoryByKind, Outcome, Probe
 
     seconds = (0.02 + size * 0.0008) * dice.uniform(0.9, 1.1)
     return Probe(

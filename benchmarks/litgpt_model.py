@@ -21,8 +21,8 @@ from engine.measurement.optimizers import optimizer_class
 from engine.measurement.step import TrainingStep
 from engine.measurement.workloads import Built
 from engine.settings.lora_options import FourBits
+from engine.settings.spec import RunSpec
 from engine.settings.step_settings import PURE_BF16
-from engine.spec import RunSpec
 
 _PARALLEL, _WITH_LAYER_NORM = ("phi", "falcon", "gpt_neox"), ("phi", "falcon", "gpt_neox")
 _GATED = ("llama", "mistral", "gemma", "gemma2", "phi3")

@@ -13,7 +13,7 @@ from engine.measurement.optimizers import LEARNING_RATE
 from engine.measurement.step import TrainingStep
 from engine.measurement.torchvision_schemas import import_torchvision
 from engine.measurement.workloads import Built, transformer
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 
 IMAGE_SIDE, TOKENS = 86, 128
 

@@ -56,7 +56,7 @@ def _step_of(training: str, size: int) -> Callable[[], object]:
 
         return make_step(size)
     from engine.measurement.workloads import build
-    from engine.spec import RunSpec
+    from engine.settings.spec import RunSpec
 
     built = build(RunSpec(training, device="cpu"), torch.device("cpu"))
     optimizer, batch = torch.optim.AdamW(built.model.parameters()), built.make_batch(size)

@@ -16,7 +16,7 @@ import torch
 from engine.measurement.step import TrainingStep
 from engine.measurement.torchvision_schemas import import_torchvision
 from engine.measurement.workloads import Built, build, transformer
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 
 PRECISIONS = ("fp32", "bf16")
 _GPT2_TOKENS, _GPT2_VOCABULARY = 512, 50_257

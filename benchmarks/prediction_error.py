@@ -44,7 +44,7 @@ from engine.measurement.device import Cpu  # noqa: E402
 from engine.measurement.probe import Bench, profiled_step  # noqa: E402
 from engine.measurement.step import TrainingStep  # noqa: E402
 from engine.measurement.workloads import build  # noqa: E402
-from engine.spec import MEMORY_STEPS, RunSpec  # noqa: E402
+from engine.settings.spec import MEMORY_STEPS, RunSpec  # noqa: E402
 from engine.text.units import MIB  # noqa: E402
 
 MEASURED = ROOT / "benchmarks" / "data" / "measured_peaks.json"

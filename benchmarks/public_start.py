@@ -19,9 +19,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from engine.tune.spec import TuneSpec
-from engine.tune.start.command import begin_command
-from engine.tune.start.launch import Place, Watching, start
+from engine.trainings.script.spec import TuneSpec
+from engine.trainings.script.start.command import begin_command
+from engine.trainings.script.start.launch import Place, Watching, start
 
 METER = Path(__file__).resolve().parent / "second_meter"
 STEPS, LEAST_STEPS, STEPS_SECONDS, TO_THE_END = 200, 5, 60.0, -1

@@ -33,7 +33,7 @@ from engine.estimate.tracing import trace  # noqa: E402
 from engine.estimate.tracing.ranks import step_of_rank  # noqa: E402
 from engine.measurement.step import TrainingStep, apply_precision  # noqa: E402
 from engine.measurement.workloads import Built  # noqa: E402
-from engine.spec import RunSpec  # noqa: E402
+from engine.settings.spec import RunSpec  # noqa: E402
 
 ROWS = ROOT / "benchmarks" / "data" / "published_ranks.json"
 RESULTS = ROOT / "benchmarks" / "results" / "published_ranks.json"

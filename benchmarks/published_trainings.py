@@ -29,15 +29,15 @@ import litgpt_model  # noqa: E402
 from prediction_error import predicted  # noqa: E402
 from published_practices import NOT_IN_PROFILES, patched_in  # noqa: E402
 
-from engine.catalog import WORKLOADS  # noqa: E402
-from engine.catalog.from_config import CONFIG  # noqa: E402
 from engine.errors import EngineError  # noqa: E402
 from engine.estimate import gpus  # noqa: E402
 from engine.estimate.estimator import versions  # noqa: E402
 from engine.estimate.known_errors import ANY_SETTING, OF_LITGPT, settings_compared  # noqa: E402
 from engine.estimate.tracing import trace  # noqa: E402
 from engine.measurement.step import apply_precision  # noqa: E402
-from engine.spec import SETTINGS, RunSpec  # noqa: E402
+from engine.settings.catalog import WORKLOADS  # noqa: E402
+from engine.settings.catalog.from_config import CONFIG  # noqa: E402
+from engine.settings.spec import SETTINGS, RunSpec  # noqa: E402
 from engine.text.units import GIB  # noqa: E402
 
 PUBLISHED = ROOT / "benchmarks" / "data" / "published_trainings.json"

@@ -38,14 +38,14 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from timing_simulation import Machine  # noqa: E402
 
-from engine.faster.run import BLOCK_SECONDS, LEAST_STEPS  # noqa: E402
+from engine.facts.intervals import ENOUGH_ROUNDS  # noqa: E402
+from engine.facts.speed_rounds import SpeedClaim, Stage  # noqa: E402
+from engine.facts.stats import NOISE_FRACTION  # noqa: E402
+from engine.questions.faster.run import BLOCK_SECONDS, LEAST_STEPS  # noqa: E402
 from engine.race.field import TODAY, Entry, Field, RacedRound, RaceVerdict, Timed  # noqa: E402
 from engine.race.rule import MOST_ROUNDS_EVALUATION, NOISE, decide, ratio_of  # noqa: E402
-from engine.results.intervals import ENOUGH_ROUNDS  # noqa: E402
-from engine.results.speed_rounds import SpeedClaim, Stage  # noqa: E402
-from engine.results.stats import NOISE_FRACTION  # noqa: E402
-from engine.speed.evaluation import LOOK_EVERY  # noqa: E402
-from engine.speed.rounds import RUN_TO_RUN, RUN_TO_RUN_OF_STARTS, NextRound  # noqa: E402
+from engine.race.speed.evaluation import LOOK_EVERY  # noqa: E402
+from engine.race.speed.rounds import RUN_TO_RUN, RUN_TO_RUN_OF_STARTS, NextRound  # noqa: E402
 
 MACHINES = ("quiet", "drift", "warming up", "bursts", "bursts, seen")
 NOISES = (0.01, 0.02, 0.05)

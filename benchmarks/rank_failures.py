@@ -4,8 +4,8 @@
     python benchmarks/rank_failures.py --minutes 25 --at-once 3 # as many as fit; called again, it goes on
     python benchmarks/rank_failures.py --only 17                # one of them, by its number
 
-Each start is that of `engine/tune/start/`: torchrun with two gloo ranks on a CPU, of which one is killed, raises,
-exits or vanishes with status 0, hangs, or runs out of memory alone, at a moment and in a step drawn from a seed. A
+Each start is that of `engine/trainings/script/start/`: torchrun with two gloo ranks on a CPU, of which one is killed,
+raises, exits or vanishes with status 0, hangs, or runs out of memory alone, in a step drawn from a seed. A
 start must end within its limit, leave no process and no lock, and be no answer: a probe that failed, out of memory
 only where the rank ran out of memory, or a reason. A rank that exits after its last step has not failed, so that is
 left out; and so is a start whose limit came before its rank was to fail, as on a busy machine: the next call makes it
@@ -33,12 +33,12 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from engine.errors import CommandUntunable  # noqa: E402 - the checkout is put on the path first
-from engine.results.result import Outcome  # noqa: E402
-from engine.tune.devices import devices_held  # noqa: E402
-from engine.tune.judge.evidence import WatchedStart  # noqa: E402
-from engine.tune.spec import TuneSpec  # noqa: E402
-from engine.tune.start.command import begin_command  # noqa: E402
-from engine.tune.start.launch import Place, Running, Watching, start  # noqa: E402
+from engine.facts.result import Outcome  # noqa: E402
+from engine.trainings.script.devices import devices_held  # noqa: E402
+from engine.trainings.script.judge.evidence import WatchedStart  # noqa: E402
+from engine.trainings.script.spec import TuneSpec  # noqa: E402
+from engine.trainings.script.start.command import begin_command  # noqa: E402
+from engine.trainings.script.start.launch import Place, Running, Watching, start  # noqa: E402
 
 SCRIPT = ROOT / "benchmarks" / "tune_scripts" / "failing_rank.py"
 RESULTS = ROOT / "benchmarks" / "results" / "rank_failures.cpu.jsonl"

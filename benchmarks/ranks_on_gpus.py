@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-SCRIPT = ROOT / "tests" / "engine" / "tune" / "scripts" / "ranks_on_card.py"
+SCRIPT = ROOT / "tests" / "engine" / "trainings" / "script" / "scripts" / "ranks_on_card.py"
 STRATEGIES = ("fsdp2", "fsdp1", "ddp+zero1")
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
 SECONDS = 900

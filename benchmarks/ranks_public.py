@@ -27,14 +27,10 @@ from public_start import Script, in_folder  # noqa: E402 - the checkout is put o
 from tune_public import lines_of, listed  # noqa: E402
 
 from engine.errors import CommandUntunable  # noqa: E402
-from engine.tune.judge.evidence import WatchedStart  # noqa: E402
-from engine.tune.spec import TuneSpec  # noqa: E402
-from engine.tune.start.command import begin_command  # noqa: E402
-from engine.tune.start.launch import (  # noqa: E402
-    Watching,
-    start,
-    start_ranks,
-)
+from engine.trainings.script.judge.evidence import WatchedStart  # noqa: E402
+from engine.trainings.script.spec import TuneSpec  # noqa: E402
+from engine.trainings.script.start.command import begin_command  # noqa: E402
+from engine.trainings.script.start.launch import Watching, start, start_ranks  # noqa: E402
 
 LIST = ROOT / "benchmarks" / "public_rank_scripts.toml"
 RESULTS = ROOT / "benchmarks" / "results" / "ranks_public.cpu.jsonl"

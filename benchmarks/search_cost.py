@@ -33,9 +33,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from engine.results.result import Purpose  # noqa: E402
-from engine.runner import measure  # noqa: E402
-from engine.spec import MEMORY_STEPS, RunSpec  # noqa: E402
+from engine.facts.result import Purpose  # noqa: E402
+from engine.questions.size import measure  # noqa: E402
+from engine.settings.spec import MEMORY_STEPS, RunSpec  # noqa: E402
 from engine.text.units import parse_bytes  # noqa: E402
 
 CHECK = "check"

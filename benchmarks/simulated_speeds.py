@@ -6,8 +6,8 @@ import math
 import random
 from dataclasses import dataclass
 
-from engine.speed.rounds import BUSY_STARTS_FRACTION, Candidates
-from engine.tune.speed.to_compare import EXTRA_SECONDS_OF_HELD, EXTRA_STARTS, others_to_compare
+from engine.race.speed.rounds import BUSY_STARTS_FRACTION, Candidates
+from engine.trainings.script.speed.to_compare import EXTRA_SECONDS_OF_HELD, EXTRA_STARTS, others_to_compare
 
 TICK_SECONDS, START_SECONDS = 0.1, 10.0
 

@@ -27,9 +27,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from engine.results.speed_rounds import SpeedClaim  # noqa: E402
-from engine.runner import measure  # noqa: E402
-from engine.spec import RunSpec  # noqa: E402
+from engine.facts.speed_rounds import SpeedClaim  # noqa: E402
+from engine.questions.size import measure  # noqa: E402
+from engine.settings.spec import RunSpec  # noqa: E402
 from engine.text.units import parse_bytes  # noqa: E402
 
 OUTPUT = ROOT / "benchmarks" / "results" / "speed_under_load.cpu.jsonl"

@@ -4,8 +4,8 @@
     python benchmarks/time_left.py --record NAME     record runs anew on this machine (all of them take an hour or more)
 
 At half time of a run, what it said to be left is compared with what was left. Said is the figure that the command line
-and the portal show (`engine.time_left`), unrounded. A recording holds the events of one real run, of each only what is
-read, and when they came. A run that said nothing by half time counts as an error of 100 %.
+and the portal show (`engine.describe.time_left`), unrounded. A recording holds the events of one real run, of each
+only what is read, and when they came. A run that said nothing by half time counts as an error of 100 %.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from engine.time_left import TimeLeft  # noqa: E402
-from engine.time_left.live_progress import seconds_of  # noqa: E402 - the checkout is put on the path first
+from engine.describe.time_left import TimeLeft  # noqa: E402
+from engine.describe.time_left.live_progress import seconds_of  # noqa: E402 - the checkout is put on the path first
 
 RECORDINGS = ROOT / "benchmarks" / "data" / "time_left.jsonl"
 RESULT = ROOT / "benchmarks" / "results" / "time_left.json"
-SCRIPTS, TESTED = ROOT / "benchmarks" / "tune_scripts", ROOT / "tests" / "engine" / "tune" / "scripts"
+SCRIPTS, TESTED = ROOT / "benchmarks" / "tune_scripts", ROOT / "tests" / "engine" / "trainings" / "script" / "scripts"
 WITHIN = 0.25
 
 TINY = "bert-tiny cpu --memory-limit"

@@ -15,11 +15,11 @@ show how sensitive the rules are, not how any machine behaves.
 `held` and `anew` are the sizes that a script's starts would have compared, timed by blocks of starts that are held, or
 by whole starts of 8 s and more, each with an error of its own. There a load slows batches up to 32 down 1.3 times more.
 
-`orders` are of `engine.speed.order`: how often a size is said to be ahead that is truly as fast (`false`), beside loads
-that other programs make on its cores, and how often one that is truly four or ten times as fast. `alternatives` are the
-false ones of other rules: so many rounds, each above a ratio. `by computing` are the same where the time is known for
-which each training had a core, whose ratio is off by `COMPUTING_DEVIATION`: also how often today's size is kept, as no
-size gains 1.5x, where the truth is 1.2x or 2x.
+`orders` are of `engine.race.speed.order`: how often a size is said to be ahead that is truly as fast (`false`), beside
+loads that other programs make on its cores, and how often one that is truly four or ten times as fast. `alternatives`
+are the false ones of other rules: so many rounds, each above a ratio. `by computing` are the same where the time is
+known for which each training had a core, whose ratio is off by `COMPUTING_DEVIATION`: also how often today's size is
+kept, as no size gains 1.5x, where the truth is 1.2x or 2x.
 """
 
 from __future__ import annotations
@@ -44,14 +44,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from simulated_speeds import Curve, Machine, make_case, make_case_of_script  # noqa: E402
 
-from engine.results.speed_rounds import SpeedBlock, SpeedClaim, SpeedRound  # noqa: E402
-from engine.speed.order import COMPUTING_DEVIATION, ROUNDS, is_ahead, order_of  # noqa: E402
-from engine.speed.rounds import (  # noqa: E402
-    RUN_TO_RUN,
-    Candidates,
-    NextRound,
-)
-from engine.speed.selection import (  # noqa: E402
+from engine.facts.speed_rounds import SpeedBlock, SpeedClaim, SpeedRound  # noqa: E402
+from engine.race.speed.order import COMPUTING_DEVIATION, ROUNDS, is_ahead, order_of  # noqa: E402
+from engine.race.speed.rounds import RUN_TO_RUN, Candidates, NextRound  # noqa: E402
+from engine.race.speed.selection import (  # noqa: E402
     BLOCK_SECONDS,
     EVALUATION_ROUNDS,
     RECOMMENDED_WITHIN,

@@ -31,16 +31,16 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from engine.errors import CommandUntunable  # noqa: E402 - the checkout is put on the path first
-from engine.results.result import Outcome  # noqa: E402
+from engine.facts.result import Outcome  # noqa: E402
 from engine.text.units import MIB  # noqa: E402
-from engine.tune.judge.evidence import WatchedStart  # noqa: E402
-from engine.tune.judge.reading import Reading  # noqa: E402
-from engine.tune.spec import TuneSpec  # noqa: E402
-from engine.tune.start.command import begin_command  # noqa: E402
-from engine.tune.start.launch import Watching, start  # noqa: E402
-from engine.tune.start.progress import Ended  # noqa: E402
+from engine.trainings.script.judge.evidence import WatchedStart  # noqa: E402
+from engine.trainings.script.notes.progress import Ended  # noqa: E402
+from engine.trainings.script.notes.reading import Reading  # noqa: E402
+from engine.trainings.script.spec import TuneSpec  # noqa: E402
+from engine.trainings.script.start.command import begin_command  # noqa: E402
+from engine.trainings.script.start.launch import Watching, start  # noqa: E402
 
-SCRIPTS, TESTED = ROOT / "benchmarks" / "tune_scripts", ROOT / "tests" / "engine" / "tune" / "scripts"
+SCRIPTS, TESTED = ROOT / "benchmarks" / "tune_scripts", ROOT / "tests" / "engine" / "trainings" / "script" / "scripts"
 RESULTS = ROOT / "benchmarks" / "results" / "tune_corpus.cpu.jsonl"
 BRUTE_FORCE = RESULTS.with_name("tune_corpus_brute_force.cpu.jsonl")
 NEIGHBOURS, STEPS, LATER = 4, 5, 200

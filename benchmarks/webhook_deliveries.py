@@ -165,7 +165,7 @@ def end_runs(owner: Any, device: Any, count: int) -> None:
     """End this many runs through the portal's own services: cancelled while they waited."""
     from analysis.runs import services
     from analysis.runs.queue.placement import Placement
-    from engine.spec import RunSpec
+    from engine.settings.spec import RunSpec
 
     for _ in range(count):
         run = services.run_create(spec=RunSpec("bert-tiny"), place=Placement(device=device), requested_by=owner)

@@ -30,13 +30,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from engine.estimate.explain import what_fills
 from engine.estimate.replay import CardConstants, PlainMemory
 from engine.estimate.tracing.trace import conditions_for, record
+from engine.facts.memory_breakdown import LOSS, MemoryBreakdown
 from engine.measurement.attribution import attribute
 from engine.measurement.device import Cpu
 from engine.measurement.probe import Bench, run_probe
 from engine.measurement.step import TrainingStep
 from engine.measurement.workloads import Built, build
-from engine.results.memory_breakdown import LOSS, MemoryBreakdown
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 from engine.text.units import GIB, MIB
 
 CHUNKS = 10

@@ -25,9 +25,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from engine.text.units import MIB  # noqa: E402
-from engine.tune.spec import TuneSpec  # noqa: E402
-from engine.tune.start.command import begin_command  # noqa: E402 - the checkout is put on the path first
-from engine.tune.start.launch import Watching, start  # noqa: E402 - the checkout is put on the path first
+from engine.trainings.script.spec import TuneSpec  # noqa: E402
+from engine.trainings.script.start.command import begin_command  # noqa: E402 - the checkout is put on the path first
+from engine.trainings.script.start.launch import Watching, start  # noqa: E402 - the checkout is put on the path first
 
 SCRIPT = ROOT / "benchmarks" / "tune_scripts" / "heavy_tail.py"
 RESULTS = ROOT / "benchmarks" / "results" / "whole_run.cpu.jsonl"
@@ -89,7 +89,7 @@ def scan() -> int:
     """Look data sets in memory through, as the first start of a whole run does."""
     import torch
 
-    from engine.tune.hook.memorymark_rows import largest_rows
+    from engine.trainings.script.hook.memorymark_rows import largest_rows
 
     count = 1_000_000
     ids = torch.zeros(count, 8, dtype=torch.long)

@@ -32,7 +32,7 @@ from tests.browser.chromium import PHONE, WIDE, Visitor, find_chromium, launched
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES, README = ROOT / "docs" / "images", ROOT / "README.md"
-SCRIPT = ROOT / "tests" / "engine" / "tune" / "scripts" / "ten_lines.py"
+SCRIPT = ROOT / "tests" / "engine" / "trainings" / "script" / "scripts" / "ten_lines.py"
 USER, HEIGHT, MAX_BYTES = "admin", 900, 300_000
 HEIGHTS = {"result": 1150, "compare": 1100, "matrix": 1000}
 PAGES = ("/", "/runs/", "/commands/", "/estimates/", "/what-to-change/", "/matrix/", "/fleet/", "/trend/", "/help/")

@@ -12,17 +12,17 @@ from .cli.printing.console import Console
 from .cli.printing.output import info_event
 from .cli.reporting import Reporting
 from .errors import CommandUntunable, DeviceBusy, DeviceUnavailable, EngineError, SpecError, WorkloadFailed
-from .execution import Emit
+from .facts.result import Boundary, Point, Probe, RunResult
+from .facts.run_kind import RunKind
+from .machine.execution import Emit
+from .questions.size import measure as measure_reporting
 from .report.address import token_put_back
-from .results.result import Boundary, Point, Probe, RunResult
-from .run_kind import RunKind
-from .runner import measure as measure_reporting
+from .settings.spec import DEFAULTS, RunSpec
 from .settings.spec_checks import bytes_setting
-from .spec import DEFAULTS, RunSpec
 from .text.units import format_bytes, parse_bytes
-from .tune.function import tunable, tune_function
-from .tune.result import TuneResult
-from .tune.start.fork import MakeStep
+from .trainings.script.function import tunable, tune_function
+from .trainings.script.result import TuneResult
+from .trainings.script.start.fork import MakeStep
 
 __all__ = [
     "Boundary",

@@ -19,12 +19,27 @@ from typing import Any
 from engine.estimate.calibration import Calibration, apply
 from engine.estimate.gpus import Gpu, gpus
 from engine.estimate.spec import EstimateSpec, read_training
-from engine.results.not_compared import NotCompared
-from engine.results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Reason, RunResult, Savings, Waste
-from engine.spec import RunSpec
+from engine.facts.not_compared import NotCompared
+from engine.facts.result import (
+    Boundary,
+    DeviceFacts,
+    Outcome,
+    Point,
+    Probe,
+    Reason,
+    RunResult,
+    Savings,
+    Waste,
+)
+from engine.questions.validation.spec import ValidationSpec
+from engine.questions.validation.verdict import (
+    StepFigures,
+    ValidationResult,
+    check_of_gradients,
+    check_of_memory_ratio,
+)
+from engine.settings.spec import RunSpec
 from engine.text.units import GIB
-from engine.validation.spec import ValidationSpec
-from engine.validation.verdict import StepFigures, ValidationResult, check_of_gradients, check_of_memory_ratio
 
 FAKE_ENGINE = (sys.executable, "-m", "tests.fake_engine")
 """The command in place of `python -m engine`; a mode follows it."""

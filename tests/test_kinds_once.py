@@ -17,22 +17,23 @@ from analysis.api.kinds import BY_KIND as REQUESTS
 from analysis.pages.kinds import BY_KIND as PAGES
 from analysis.presentation.kinds import BY_KIND as PRESENTATIONS
 from analysis.runs.kinds import BY_KIND as RULES
-from engine.documents.estimated import Estimated
-from engine.documents.validated import Validated
-from engine.kinds import KINDS, ByKind, RunKind
-from engine.results.result import RunResult
-from engine.run_kind import Question
+from engine.facts.result import RunResult
+from engine.facts.run_kind import Question
+from engine.questions.documents.estimated import Estimated
+from engine.questions.documents.validated import Validated
+from engine.questions.kinds import KINDS, ByKind, RunKind
 
 ROOT = Path(__file__).parents[1]
 BRANCHES_MAX, FILES_MAX = 11, 8
 """As many as there are: lower them when one goes."""
 OWN = (
-    *("analysis/*/kinds/*", "analysis/models/run_states.py", "engine/kinds.py", "engine/documents/*"),
+    *("analysis/*/kinds/*", "analysis/models/run_states.py"),
+    *("engine/questions/kinds.py", "engine/questions/documents/*"),
     *("engine/cli/faster.py", "engine/cli/measure.py", "engine/cli/tune.py", "engine/cli/tune_faster.py"),
     "engine/cli/validate.py",
     "engine/public.py",
-    *("engine/catalog/stored_workload.py", "analysis/runs/commands.py", "engine/tune/*", "engine/tune/start/*"),
-    "engine/tune/faster/*",
+    *("engine/settings/catalog/stored_workload.py", "analysis/runs/commands.py"),
+    *(f"engine/trainings/script/{folder}*" for folder in ("", "start/", "notes/", "faster/")),
     "analysis/api/v1/run/of_kind.py",
     *(f"{each.views.replace('.', '/')}.py" for each in PAGES.values() if each.views),
 )
@@ -48,7 +49,7 @@ NAMED_ELSEWHERE = {
     "analysis/pages/home/forms.py": "the form begins with a measurement",
     "analysis/runs/columns/matrix_store.py": "the condition is the database's",
     "engine/describe/does_not_fit.py": "remedies need the settings of a model of the catalogue",
-    "engine/time_left/__init__.py": "events of other machines name no kind",
+    "engine/describe/time_left/__init__.py": "events of other machines name no kind",
 }
 _MEMBER = r"\b(?:RunKind|Run\.Kind|RunKind)\.[A-Z]\w*|(?<!def )\bis_own_training\("
 _ANY_OF = "|".join(RunKind)
@@ -56,7 +57,7 @@ _BY_TYPE = r"isinstance\([\w.]+, \(?(?:\w*Spec|Measured|Estimated|Validated|RunR
 _BY_MEMBER = r"[\"'](?:command|function|estimates|checks|training)[\"'] (?:not )?in\b|\btraining is (?:not )?None"
 _ASKED = rf"\.is_(?:{_ANY_OF})\b|\b(?:SEARCHES|ON_DEVICES)\b|kind[\"'\])]*\s*(?:[!=]=|in)\s*\(?[\"'](?:{_ANY_OF})\b"
 RAW_FILES_MAX = 4
-"""The files outside `engine/documents` that take a member out of a result document before it is read: lower it."""
+"""The files outside `questions/documents` that take a member out of a result document before it is read: lower it."""
 _MEMBERS = "|".join({each.name for kind in (RunResult, Estimated, Validated) for each in fields(kind)} | {"training"})
 RAW = re.compile(rf"\b(?:result|document|stored|raw)(?:\[|\.get\()[\"'](?:{_MEMBERS})[\"'](?!\] = )")
 NAMES = re.compile(_MEMBER)
@@ -99,7 +100,7 @@ def test_few_branches_on_a_kind_are_left() -> None:
 
 
 def test_few_files_read_a_result_document_by_its_raw_members() -> None:
-    found = {name for name, _ in lines_elsewhere(RAW, own=("engine/documents/*",))}
+    found = {name for name, _ in lines_elsewhere(RAW, own=("engine/questions/documents/*",))}
     assert len(found) <= RAW_FILES_MAX, sorted(found)
 
 

@@ -36,15 +36,8 @@ ALLOWED = {
 }
 """Phrases that hold a rival and may, with the reason."""
 HELP_TEXTS = (
-    *(
-        "engine/cli",
-        "engine/describe",
-        "engine/results",
-        "engine/settings",
-        "engine/spec.py",
-        "engine/training_spec.py",
-    ),
-    *("engine/tune/spec.py", "engine/validation/spec.py", "analysis/pages", "analysis/presentation", "analysis/lists"),
+    *("engine/cli", "engine/describe", "engine/facts", "engine/settings", "engine/trainings/script/spec.py"),
+    *("engine/questions/validation/spec.py", "analysis/pages", "analysis/presentation", "analysis/lists"),
 )
 _READ_OUT = re.compile(r'\b(?:aria-label|title|placeholder|alt|data-copy|content)="([^"]*)"')
 

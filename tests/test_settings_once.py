@@ -1,4 +1,4 @@
-"""A setting of the training is declared once, in `engine.spec`, and is then offered, filtered and shown everywhere."""
+"""A setting of the training is declared once, in `engine.settings`, and then offered, filtered and shown everywhere."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ from analysis.runs.columns.matrix_cells import settings_key
 from engine.cli.options import setting_options, start_options
 from engine.estimate.spec import SETTINGS as OF_ESTIMATES
 from engine.settings.rank_settings import OF_STARTS
-from engine.spec import DEFAULTS, RANGES, SETTINGS, TRAINING_SETTINGS, VALUE_TYPES, RunSpec
+from engine.settings.spec import DEFAULTS, RANGES, SETTINGS, TRAINING_SETTINGS, VALUE_TYPES, RunSpec
 from tests.factories import make_spec
 from tests.factories.results import result, subject
 

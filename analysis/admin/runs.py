@@ -38,7 +38,7 @@ from analysis.presentation.origin import Origin
 from analysis.runs.bulk import ids_of
 from analysis.runs.columns.run_text import with_words
 from analysis.runs.marks.share_links import share_link_withdraw
-from engine.catalog import WORKLOADS
+from engine.settings.catalog import WORKLOADS
 
 PROBES_SHOWN, ATTEMPTS_SHOWN = 200, 50
 _NEWEST = ("-created_at", "-id")

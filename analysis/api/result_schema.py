@@ -10,10 +10,10 @@ from analysis.api.kinds import BY_KIND
 from analysis.api.kinds.members import Schema, properties_of
 from engine.advice.document import Advice
 from engine.estimate.spec import EstimateSpec
+from engine.questions.validation.verdict import Verdict
 from engine.settings.rank_settings import OF_STARTS
+from engine.settings.spec import RunSpec, SearchSpec
 from engine.settings.spec_checks import is_of_bytes
-from engine.spec import RunSpec, SearchSpec
-from engine.validation.verdict import Verdict
 
 COMPONENT = "#/components/schemas/Engine{name}"
 

@@ -1,6 +1,6 @@
 """The bodies that ask for a run: what they hold, as JSON Schema, and how each is read. Every refusal names its field.
 
-A member is declared in `engine.spec` and its like, or in `kinds.members`; a kind says in `kinds` which it takes, and
+A member is declared in `engine.settings`, or in `kinds.members`; a kind says in `kinds` which members it takes, and
 `_refused_by` which of them a model has no use for.
 """
 
@@ -18,12 +18,12 @@ from analysis.models import PUBLISHED_KINDS, Run, RunKind
 from analysis.runs.commands import SETTABLE
 from analysis.runs.queue.placement import placement_of
 from analysis.runs.services import run_create
-from engine.catalog import WORKLOADS, Workload
 from engine.errors import SpecError
-from engine.kinds import asked
+from engine.questions.kinds import asked
 from engine.settings.adapter_settings import NEEDED
+from engine.settings.catalog import WORKLOADS, Workload
+from engine.settings.spec import DEFAULTS, RANGES, RunSpec
 from engine.settings.step_settings import FULL
-from engine.spec import DEFAULTS, RANGES, RunSpec
 
 REQUESTED_KINDS = tuple(kind.value for kind in RunKind if not BY_KIND[kind].elsewhere)
 """What the body of a run may ask for; validations and commands have addresses of their own."""

@@ -1,4 +1,4 @@
-"""Form fields for the settings of a run; label, choices, bounds and hint come from `engine.spec`."""
+"""Form fields for the settings of a run; label, choices, bounds and hint come from `engine.settings.spec`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 from analysis.http.query_string import FlagField
 from engine.settings.setting import Role, Setting
-from engine.spec import DEFAULTS, SETTINGS, VALUE_TYPES
+from engine.settings.spec import DEFAULTS, SETTINGS, VALUE_TYPES
 
 AnyForm = TypeVar("AnyForm", bound=forms.Form)
 

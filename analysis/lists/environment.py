@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.presentation.formatting import bytes_text
-from engine.provenance.parse import OF_ONE_RUN
-from engine.results.result import DeviceFacts
+from engine.facts.provenance.parse import OF_ONE_RUN
+from engine.facts.result import DeviceFacts
 from engine.text.units import sentence_case
 
 NOT_RECORDED, NONE = "not recorded", "none"

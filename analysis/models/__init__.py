@@ -29,4 +29,4 @@ from analysis.models.run_states import (
     published_kind,
 )
 from engine.estimate.spec import ALL_GPUS, CPU
-from engine.kinds import RunKind
+from engine.questions.kinds import RunKind

@@ -10,7 +10,7 @@ from django.db.models import F, Index, Q, Value
 from django.db.models.functions import Replace
 
 from analysis.models.run_states import State
-from engine.kinds import RunKind
+from engine.questions.kinds import RunKind
 
 _TEXTS = {
     "device_name": "run_by_gpu",

@@ -8,11 +8,11 @@ from django.db import models
 
 from analysis.models.querysets import MeasurementQuerySet, RunLogQuerySet
 from analysis.models.run import Run
-from engine.results.result import Probe
+from engine.facts.result import Probe
 
 
 class Measurement(models.Model):
-    """One probe of one attempt: every field of `engine.results.result.Probe` is a column here."""
+    """One probe of one attempt: every field of `engine.facts.result.Probe` is a column here."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="measurements")
     attempt = models.PositiveIntegerField()

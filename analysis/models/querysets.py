@@ -16,7 +16,7 @@ from analysis.models.device_access import denied_q, users_denied
 from analysis.models.run_states import ON_DEVICES, SEARCHES, State
 from analysis.permissions import may_manage, may_start
 from engine.estimate.what_to_change import Scope
-from engine.run_kind import Question, RunKind
+from engine.facts.run_kind import Question, RunKind
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User

@@ -19,8 +19,8 @@ from analysis.models.run_states import (
     published_kind,
 )
 from engine.estimate.spec import read_training
-from engine.kinds import KINDS, RunKind, asked
-from engine.spec import RunSpec
+from engine.questions.kinds import KINDS, RunKind, asked
+from engine.settings.spec import RunSpec
 
 
 class Run(models.Model):

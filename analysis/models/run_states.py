@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from engine.kinds import RunKind, asked
+from engine.questions.kinds import RunKind, asked
 
 
 class State(models.TextChoices):

@@ -22,9 +22,9 @@ from analysis.presentation.formatting import percent
 from analysis.presentation.kinds import run_place
 from analysis.presentation.labels import model_name, short_device_name
 from analysis.runs.columns.series import SeriesKey
-from engine.documents.estimated import EstimatedCard
-from engine.documents.measured import Measured
-from engine.results.figure_kinds import DERIVED, ESTIMATED, MEASURED
+from engine.facts.figure_kinds import DERIVED, ESTIMATED, MEASURED
+from engine.questions.documents.estimated import EstimatedCard
+from engine.questions.documents.measured import Measured
 
 _SILENCE_IS_NEWS = timedelta(days=1)
 """A device that has been silent for longer is known to be away."""

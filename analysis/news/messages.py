@@ -16,7 +16,7 @@ from analysis.presentation.kinds import presentation_of, run_place
 from analysis.presentation.labels import model_name
 from analysis.presentation.origin import NOT_VERIFIED, UNKNOWN, Origin
 from analysis.presentation.run_state import ending
-from engine.results.figure_kinds import DERIVED, ESTIMATED, MEASURED
+from engine.facts.figure_kinds import DERIVED, ESTIMATED, MEASURED
 from engine.text.printable import printable
 
 logger = logging.getLogger(__name__)

@@ -17,9 +17,9 @@ from analysis.presentation.kinds import presentation_of, run_place, settings_of_
 from analysis.presentation.origin import origin_context
 from engine.advice import text
 from engine.advice.document import Advice
-from engine.documents.estimated import Estimated
-from engine.documents.words import own_setting
 from engine.errors import SpecError
+from engine.questions.documents.estimated import Estimated
+from engine.questions.documents.words import own_setting
 
 
 @may_be_public

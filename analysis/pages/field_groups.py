@@ -16,8 +16,8 @@ from analysis.pages.spec_form import SpecForm
 from analysis.runs.queue.placement import Placement
 from engine.settings.adapter_settings import AdapterSettings
 from engine.settings.loop_settings import LoopSettings
+from engine.settings.spec import DEFAULTS, SETTINGS
 from engine.settings.step_settings import StepSettings
-from engine.spec import DEFAULTS, SETTINGS
 
 COMMON = (
     "precision",

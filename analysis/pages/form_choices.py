@@ -11,9 +11,9 @@ from analysis.models import Device
 from analysis.presentation.formatting import millions, round_bytes
 from analysis.presentation.labels import DEVICE_LABELS, short_device_name
 from analysis.runs.queue.placement import Placement
-from engine.catalog import TASK_LABELS, WORKLOADS
-from engine.catalog.from_config import CONFIG
-from engine.spec import CPU_DEFAULT_LIMIT_BYTES
+from engine.settings.catalog import TASK_LABELS, WORKLOADS
+from engine.settings.catalog.from_config import CONFIG
+from engine.settings.spec import CPU_DEFAULT_LIMIT_BYTES
 from engine.text.units import parse_bytes
 
 

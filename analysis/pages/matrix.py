@@ -11,7 +11,7 @@ from analysis.http.query_string import BadQuery
 from analysis.lists.matrix.query import MatrixPageForm, card_prices, stored_cells
 from analysis.lists.matrix.table import join_limits, mark_cheapest_that_fits, matrix_table
 from analysis.models import Device
-from engine.spec import DEFAULTS
+from engine.settings.spec import DEFAULTS
 
 
 @may_be_public

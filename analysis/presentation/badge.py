@@ -16,7 +16,7 @@ from analysis.presentation.kinds import presentation_of
 from analysis.presentation.kinds.presentation import CERTIFIED, NOT_CERTIFIED
 from analysis.presentation.labels import describe_limit, limit_of_run, model_name
 from analysis.presentation.origin import NOT_VERIFIED
-from engine.catalog import WORKLOADS
+from engine.settings.catalog import WORKLOADS
 
 LABEL = "MemoryMark"
 _FONT_PIXELS = 11

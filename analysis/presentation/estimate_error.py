@@ -13,11 +13,11 @@ from analysis.presentation.charts.axes import change_axis, time_axis
 from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, SeriesStyle, Table, Trace
 from analysis.presentation.formatting import bytes_text
 from analysis.presentation.labels import family_name, model_name, short_device_name
-from engine.documents.estimated import EstimatedCard
-from engine.documents.measured import Measured
 from engine.estimate.prior import memory_pair
-from engine.results.result import Reason
-from engine.results.stats import SAME_FRACTION, decisive_probes
+from engine.facts.result import Reason
+from engine.facts.stats import SAME_FRACTION, decisive_probes
+from engine.questions.documents.estimated import EstimatedCard
+from engine.questions.documents.measured import Measured
 
 SAME = "the same"
 

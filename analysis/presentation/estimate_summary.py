@@ -15,9 +15,9 @@ from engine.describe.estimate import METHODS, describe_attention, describe_known
 from engine.describe.key_figures import GAIN, SAVES, UNUSED, USE, WASTE, KeyFigure
 from engine.describe.ranks import describe_global, ranks_rows
 from engine.describe.result import WORDS_MOST
-from engine.documents.estimated import EstimatedCard
 from engine.estimate.smallest_card import smallest_gpu
 from engine.estimate.types import OR_MORE, Reached
+from engine.questions.documents.estimated import EstimatedCard
 from engine.text.today import name_today
 from engine.text.units import format_percent
 

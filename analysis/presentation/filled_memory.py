@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from analysis.presentation.formatting import bytes_text, percent
-from engine.results.memory_breakdown import (
+from engine.facts.memory_breakdown import (
     ACTIVATIONS,
     COMMUNICATION,
     CONTENT_LABELS,

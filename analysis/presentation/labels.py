@@ -9,12 +9,12 @@ from typing import Any
 
 from analysis.models import Run
 from analysis.presentation.formatting import round_bytes
-from engine.catalog import WORKLOADS
-from engine.catalog.from_config import CONFIG
-from engine.catalog.stored_workload import stored_workload
-from engine.results.result import DeviceFacts
+from engine.facts.result import DeviceFacts
+from engine.settings.catalog import WORKLOADS
+from engine.settings.catalog.from_config import CONFIG
+from engine.settings.catalog.stored_workload import stored_workload
+from engine.settings.spec import CPU_DEFAULT_LIMIT_BYTES, DEFAULTS, SETTINGS, TRAINING_SETTINGS
 from engine.settings.step_settings import PURE_BF16
-from engine.spec import CPU_DEFAULT_LIMIT_BYTES, DEFAULTS, SETTINGS, TRAINING_SETTINGS
 from engine.text.printable import printable
 
 _NAME_LENGTH = 100

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from analysis.presentation.charts.bars import Stack, stack_of
-from engine.documents.measured import Measured
-from engine.results.result import Probe
-from engine.results.stats import decisive_probes
+from engine.facts.result import Probe
+from engine.facts.stats import decisive_probes
+from engine.questions.documents.measured import Measured
 
 
 def stack_probe(result: Measured) -> Probe | None:

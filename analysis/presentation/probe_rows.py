@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from analysis.models import Measurement
 from analysis.presentation.charts.curves import ROLE_WORDS
 from engine.describe.probe import OUTCOMES, PURPOSES, shown_throughput
-from engine.documents.estimated import EstimatedCard
-from engine.results.result import Outcome, Probe, Purpose
+from engine.facts.result import Outcome, Probe, Purpose
+from engine.questions.documents.estimated import EstimatedCard
 
 _MARKS = {
     Outcome.FITS: ("✓", "fits"),

@@ -13,9 +13,9 @@ from engine.describe.boundary import CertificateLine, certificate_lines, is_toda
 from engine.describe.key_figures import SAVES, key_figures
 from engine.describe.result import Answer
 from engine.describe.speed import speed_of
-from engine.documents.measured import Measured
-from engine.documents.raced import AnyRace
-from engine.documents.validated import Validated
+from engine.questions.documents.measured import Measured
+from engine.questions.documents.raced import AnyRace
+from engine.questions.documents.validated import Validated
 
 _NAME_WORDS = 6
 """Words of a model's name in the leading sentence; the rest of a longer name stands among the facts."""

@@ -15,9 +15,9 @@ from analysis.presentation.labels import Chip
 from analysis.presentation.origin import describe_origin
 from analysis.runs.queue.forecast import QueuePosition
 from engine.describe.speed import FASTER, NO_GAIN, NOT_KNOWN
-from engine.results.result import Reason
-from engine.spec import DEFAULTS
-from engine.speed.claim import describe_bounds, describe_lower_bound
+from engine.facts.result import Reason
+from engine.race.speed.claim import describe_bounds, describe_lower_bound
+from engine.settings.spec import DEFAULTS
 from engine.text.units import format_factor_range, format_least_usd
 
 

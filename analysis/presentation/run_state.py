@@ -19,14 +19,14 @@ from analysis.runs.queue.forecast import QueuePosition
 from analysis.runs.queue.remaining_time import RemainingTime
 from analysis.runs.queue.retry_policy import Cause
 from analysis.runs.queue.scheduling import FORECAST_STARTS_MAX
-from engine.documents.estimated import EstimatedCard
-from engine.progress import PHASE_LABELS, PHASE_NAMES
+from engine.describe.time_left import describe_round
+from engine.describe.time_left.measurement import SoFar, share_of_phase
+from engine.describe.time_left.phase_facts import finding_of_phase, searched
+from engine.facts.progress import PHASE_LABELS, PHASE_NAMES
+from engine.questions.documents.estimated import EstimatedCard
 from engine.report.script_output import STAYED
 from engine.text.time_left import OF_BUDGET, describe_left, describe_most_left
 from engine.text.units import sentence_case
-from engine.time_left import describe_round
-from engine.time_left.measurement import SoFar, share_of_phase
-from engine.time_left.phase_facts import finding_of_phase, searched
 
 _CHIPS = {
     State.QUEUED: Chip("○", "queued", "chip-plain"),

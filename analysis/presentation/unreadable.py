@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from engine.documents.stored import MALFORMED
+from engine.questions.documents.stored import MALFORMED
 
 T = TypeVar("T")
 

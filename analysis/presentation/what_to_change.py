@@ -29,7 +29,7 @@ from analysis.runs.earlier.what_to_change import Measured
 from engine.estimate.alternatives import ORDER
 from engine.estimate.frontier import Frontier, FrontierRow
 from engine.estimate.what_to_change import Variant, WhatToChange
-from engine.spec import SETTINGS
+from engine.settings.spec import SETTINGS
 from engine.text.units import GIB, MIB
 
 ADVICE_SHOWN = 5

@@ -17,12 +17,12 @@ from typing import Any
 from django.conf import settings
 
 from analysis.models import CPU
-from engine.catalog import WORKLOADS
 from engine.errors import SpecError
+from engine.settings.catalog import WORKLOADS
 from engine.settings.spec_checks import bytes_setting
 from engine.text.masking import masked
-from engine.tune.catalogue.command import OWN_PYTHON
-from engine.tune.spec import FUNCTION, FunctionSpec, TuneSpec, function_command
+from engine.trainings.script.ranked_command import OWN_PYTHON
+from engine.trainings.script.spec import FUNCTION, FunctionSpec, TuneSpec, function_command
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}", re.ASCII)
 _FIXED = (

@@ -12,7 +12,7 @@ from analysis.audit.record import record_changes
 from analysis.models import Device, Host
 from analysis.runs.queue.create import worker_wake
 from engine.estimate.calibration import Calibration
-from engine.results.result import DeviceFacts
+from engine.facts.result import DeviceFacts
 
 
 def devices_set_enabled(*, device_ids: Collection[int], enabled: bool) -> int:

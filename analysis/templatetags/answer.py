@@ -9,8 +9,8 @@ from django import template
 from analysis.presentation import estimate_summary, memory_breakdown, result_summary
 from analysis.presentation.filled_memory import filled_memory
 from engine.describe import boundary, does_not_fit, key_figures, ranks, reserve, result
-from engine.documents import words
-from engine.tune.result import stated_throughputs
+from engine.questions.documents import words
+from engine.trainings.script.result import stated_throughputs
 
 register = template.Library()
 register.filter("estimate_figures", estimate_summary.figures)

@@ -15,10 +15,10 @@ from analysis.runs.queue.progress import check_storable
 from analysis.runs.services import LOG_LINES_PER_ATTEMPT, Lease, LogLine, Measured
 from analysis.workers.attempt_files import is_cut_short
 from analysis.workers.engine_events import check_event, log_line
+from engine.describe.time_left import TimeLeft
+from engine.describe.time_left.live_progress import seconds_of
+from engine.facts.result import DeviceFacts, Probe
 from engine.report.script_output import without_output
-from engine.results.result import DeviceFacts, Probe
-from engine.time_left import TimeLeft
-from engine.time_left.live_progress import seconds_of
 
 
 class AttemptEvents:

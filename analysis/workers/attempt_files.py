@@ -18,9 +18,9 @@ from django.conf import settings
 from django.db import DataError, IntegrityError
 
 from analysis.models import Run
-from engine.documents.stored import MALFORMED
-from engine.kinds import KINDS
-from engine.results.not_compared import NotCompared
+from engine.facts.not_compared import NotCompared
+from engine.questions.documents.stored import MALFORMED
+from engine.questions.kinds import KINDS
 
 logger = logging.getLogger(__name__)
 

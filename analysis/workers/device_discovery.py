@@ -29,8 +29,8 @@ from analysis.workers.device_lock import other_holder
 from analysis.workers.engine_env import engine_environment
 from engine.errors import DeviceUnavailable, EngineError
 from engine.estimate.calibration import Calibration
+from engine.facts.result import DeviceFacts
 from engine.machine.device_lock import inherited_by_child
-from engine.results.result import DeviceFacts
 
 logger = logging.getLogger(__name__)
 

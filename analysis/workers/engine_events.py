@@ -14,12 +14,12 @@ from typing import Annotated, Any
 from msgspec import Meta, convert, defstruct
 
 from analysis.runs.services import LogLine
-from engine.answers import Impossible, impossible_estimate, impossible_facts
+from engine.describe.time_left.phase_facts import event_line
 from engine.estimate.types import Estimate
-from engine.results.result import DeviceFacts
+from engine.facts.result import DeviceFacts
+from engine.questions.answers import Impossible, impossible_estimate, impossible_facts
 from engine.text.printable import printable
 from engine.text.units import sentence_case
-from engine.time_left.phase_facts import event_line
 
 EVENTS = (
     *("started", "phase", "stage", "device", "probe_started", "progress", "probe", "timing"),

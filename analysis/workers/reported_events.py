@@ -17,8 +17,8 @@ from analysis.runs.reported.reports import NotYourReportError, report_device, re
 from analysis.runs.services import Lease
 from analysis.workers.attempt_events import AttemptEvents
 from analysis.workers.live_room import LiveRoom
-from engine.answers.document import MOST_PROBES
-from engine.time_left import TimeLeft
+from engine.describe.time_left import TimeLeft
+from engine.questions.answers.document import MOST_PROBES
 
 
 @dataclass(frozen=True, slots=True)

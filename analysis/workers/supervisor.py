@@ -35,11 +35,11 @@ from analysis.runs.services import Lease, LogLine
 from analysis.workers.attempt_events import AttemptEvents
 from analysis.workers.attempt_files import NOT_STORABLE, attempt_folder_remove, result_file
 from analysis.workers.engine_process import EngineProcess
+from engine.describe.time_left import TimeLeft
 from engine.errors import SpecError
 from engine.estimate.tracing.hidden_devices import HIDDEN
-from engine.kinds import subcommand
 from engine.machine.device_lock import inherited_by_child, sign
-from engine.time_left import TimeLeft
+from engine.questions.kinds import subcommand
 
 logger = logging.getLogger(__name__)
 

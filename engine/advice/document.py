@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..catalog.stored_workload import stored_workload
 from ..errors import SpecError
 from ..estimate.types import Estimate, safe_bytes
-from ..results.figure_kinds import ESTIMATED, MEASURED
-from ..results.result import Point, RunResult
-from ..results.stats import decisive_probes
+from ..facts.figure_kinds import ESTIMATED, MEASURED
+from ..facts.result import Point, RunResult
+from ..facts.stats import decisive_probes
+from ..settings.catalog.stored_workload import stored_workload
 from ..settings.step_settings import PURE_BF16
-from ..tune.result import Training
+from ..trainings.script.result import Training
 from . import configurations, snippets
 from .global_batch import BatchPair, GlobalBatch, MeasuredMemory, plan_global_batch
 from .recipe import not_written, recipe_of

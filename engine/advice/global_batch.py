@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import count
 
 from ..errors import SpecError
-from ..results.result import Point
-from ..results.stats import memory_between
+from ..facts.result import Point
+from ..facts.stats import memory_between
 
 SENSIBLE_SHARE = 0.5
 """Share of the recommended micro-batch. A smaller one wastes so much speed that another global batch is suggested."""

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..catalog import Workload
-from ..catalog.stored_workload import stored_workload
-from ..documents.stored import StoredSpec
+from ..questions.documents.stored import StoredSpec
 from ..race.lines import DECODER_WITHOUT_CACHE, ENABLING_CHECKPOINTING, TF32, without_cache
 from ..settings.adapter_settings import BF16, AdapterSettings
+from ..settings.catalog import Workload
+from ..settings.catalog.stored_workload import stored_workload
 from ..settings.loop_settings import LoopSettings
 from ..settings.lora_options import TRAINED_HEADS, FourBits, lora_options
 from ..settings.optimizers import OPTIMIZERS, Optimizer
 from ..settings.rank_settings import DDP
+from ..settings.spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
 from ..settings.spec_checks import settings_of
 from ..settings.step_settings import FREED, PACKED, PADDED, PURE_BF16
-from ..spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
 from ..text.units import format_bytes
 from .language_model_loss import LanguageModelLoss
 

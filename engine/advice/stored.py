@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..documents.estimated import Estimated, EstimatedCard
-from ..documents.measured import Measured
-from ..documents.raced import OwnRaced, Raced
 from ..errors import SpecError
-from ..kinds import read_result
-from ..results.result_file import result_in
+from ..facts.result_file import result_in
+from ..questions.documents.estimated import Estimated, EstimatedCard
+from ..questions.documents.measured import Measured
+from ..questions.documents.raced import OwnRaced, Raced
+from ..questions.kinds import read_result
 from .document import Basis, basis_of_estimate, basis_of_result
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..facts.figure_kinds import ESTIMATED
 from ..program import PROGRAM
-from ..results.figure_kinds import ESTIMATED
 from ..text.units import sentence_case
 from .document import Advice
 from .global_batch import BatchPair

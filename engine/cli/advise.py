@@ -10,8 +10,8 @@ from ..advice.document import Advice, advise
 from ..advice.stored import basis_of
 from ..advice.text import advice_lines
 from ..errors import SpecError
+from ..facts.result_file import read_document
 from ..program import PROGRAM
-from ..results.result_file import read_document
 from .command import OUTPUT, TRAIN, Command, Offered, Text, argument, option
 from .options import json_option
 from .printing.output import print_json

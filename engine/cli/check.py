@@ -9,15 +9,15 @@ from types import SimpleNamespace
 
 import rich_click as click
 
-from ..documents.measured import Measured
 from ..errors import EngineError, SpecError
+from ..facts.result_file import read_document
 from ..gate.baseline import find_baseline
 from ..gate.changes import Difference, changes
 from ..gate.compare import FAIL_BELOW, Demands, Row, compare
 from ..gate.origin import ResultOrigin
 from ..gate.report import is_regression, junit, lines, markdown
 from ..program import PROGRAM
-from ..results.result_file import read_document
+from ..questions.documents.measured import Measured
 from ..text.printable import printable
 from ..text.units import parse_bytes
 from .command import OUTPUT, Command, Text, argument, flag, option

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 from ..describe.boundary import certificate
 from ..errors import WorkloadFailed
+from ..facts.result import RunResult
 from ..program import PROGRAM
-from ..results.result import RunResult
 from ..text.units import MIB, format_bytes
-from ..tune.result import TuneResult
-from ..tune.spec import BATCH_SIZE, WARM, FunctionSpec
+from ..trainings.script.result import TuneResult
+from ..trainings.script.spec import BATCH_SIZE, WARM, FunctionSpec
 from .command import Command
 from .exit_status import EXIT_STATUSES
 from .options import output_options

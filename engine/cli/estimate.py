@@ -19,11 +19,11 @@ from ..estimate.spec import EstimateSpec
 from ..estimate.tracing.hidden_devices import devices_hidden
 from ..estimate.types import Estimate
 from ..estimate.what_to_change import Scope, WhatToChange
-from ..execution import Emit
+from ..machine.execution import Emit
 from ..program import PROGRAM
+from ..settings.spec import RunSpec
 from ..settings.spec_checks import bytes_setting
-from ..spec import RunSpec
-from ..worker.counted import counted
+from ..trainings.catalogue.counted import counted
 from .command import ADVANCED, WHERE, Command, Offered, option
 from .options import (
     FILE,

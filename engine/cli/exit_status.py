@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..errors import DeviceUnavailable
-from ..results.result import Reason, RunResult
-from ..validation.verdict import Verdict
+from ..facts.result import Reason, RunResult
+from ..questions.validation.verdict import Verdict
 
 EXIT_STATUSES = (
     "Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit, 4 device not available or busy, "

@@ -6,16 +6,16 @@ import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
-from ..faster.result import FasterResult
-from ..faster.run import race
-from ..faster.spec import SETTINGS, FasterSpec
+from ..facts.run_kind import RunKind
 from ..program import PROGRAM
+from ..questions.faster.result import FasterResult
+from ..questions.faster.run import race
+from ..questions.faster.spec import SETTINGS, FasterSpec
 from ..race.lines import distinct
 from ..race.text import describe_basis, describe_compiling, describe_numbers, speed_text
 from ..race.variants import CHANGES
-from ..run_kind import RunKind
 from ..text.units import format_bytes, format_duration
-from ..worker.counted import counted
+from ..trainings.catalogue.counted import counted
 from .command import Command
 from .options import device_hold, settings_given, spec_given
 from .printing.console import receiver

@@ -12,7 +12,6 @@ import rich_click as click
 
 from ..describe.commands import profile_lines
 from ..describe.ranks import HOW_COMPARED
-from ..documents.measured import Measured
 from ..errors import SpecError
 from ..estimate import gpus
 from ..estimate.estimator import Estimator
@@ -20,14 +19,15 @@ from ..estimate.mig import smallest_slice
 from ..estimate.smallest_card import cheapest_that_fit, share_of, that_fit, total_price
 from ..estimate.tracing.hidden_devices import devices_hidden
 from ..estimate.types import Estimate
+from ..facts.figure_kinds import grade_of
+from ..facts.result_file import read_document
 from ..program import PROGRAM
-from ..results.figure_kinds import grade_of
-from ..results.result_file import read_document
+from ..questions.documents.measured import Measured
+from ..settings.spec import RunSpec
 from ..settings.spec_checks import bytes_setting, numbers_setting
-from ..spec import RunSpec
 from ..text.units import format_bytes, format_percent
-from ..tune.start.several_hosts import several_hosts
-from ..worker.counted import counted
+from ..trainings.catalogue.counted import counted
+from ..trainings.script.start.several_hosts import several_hosts
 from .cluster_request import KUBERNETES, NVIDIA, SLURM, CardChoice, request_lines
 from .command import OUTPUT, WHERE, Command, Offered, option
 from .exit_status import EXIT_DOES_NOT_FIT

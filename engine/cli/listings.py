@@ -6,9 +6,9 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from ..catalog import WORKLOADS
 from ..estimate.gpus import Gpu, gpus
 from ..program import PROGRAM
+from ..settings.catalog import WORKLOADS
 from ..settings.profiles import PROFILES
 from ..text.printable import printable
 from ..text.units import GIB, format_bytes

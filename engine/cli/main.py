@@ -20,11 +20,11 @@ import click
 from rich_click import RichCommand, RichGroup
 
 from .. import __version__
-from ..catalog import WORKLOADS
-from ..catalog.from_config import CONFIG
 from ..errors import SpecError
-from ..execution import event_of
+from ..machine.execution import event_of
 from ..program import PROGRAM
+from ..settings.catalog import WORKLOADS
+from ..settings.catalog.from_config import CONFIG
 from .command import HELP_SETTINGS
 from .printing.output import print_json, run_command
 from .printing.terminal import say, say_error

@@ -11,14 +11,14 @@ import rich_click as click
 from ..describe.commands import profile_lines
 from ..errors import SpecError
 from ..estimate.calibration import Calibration
+from ..facts.result import RunResult
+from ..facts.run_kind import RunKind
 from ..program import PROGRAM
-from ..results.result import RunResult
-from ..resume import EarlierAttempt
-from ..run_kind import RunKind
+from ..search.resume import EarlierAttempt
 from ..settings.rank_settings import RankStarts
-from ..spec import RunSpec
-from ..tune.catalogue.spec import ranked_spec, spec_of_starts, with_ranks
-from ..worker.counted import counted
+from ..settings.spec import RunSpec
+from ..trainings.catalogue.counted import counted
+from ..trainings.script.ranked_spec import ranked_spec, spec_of_starts, with_ranks
 from .command import ADVANCED, Command, flag, option
 from .exit_status import EXIT_STATUSES, exit_status
 from .options import FILE, device_hold, json_of, ranks_option, settings_given, spec_of, start_options
@@ -47,7 +47,7 @@ def _measure(options: SimpleNamespace) -> int:
     if not isinstance(measured, RunSpec):
         return _measure_ranks(spec, starts, options)
     spec = measured
-    from ..runner import measure  # here, so that arguments are refused before it is loaded
+    from ..questions.size import measure  # here, so that arguments are refused before it is loaded
 
     reporting = Reporting.of(options)
     if not (options.events or options.json):

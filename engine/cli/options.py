@@ -15,21 +15,20 @@ from typing import Any, TextIO
 import rich_click as click
 from rich_click import RichArgument, RichOption
 
-from ..catalog.from_config import CONFIG, SIZE_BYTES_MAX, TASKS
 from ..errors import SpecError
-from ..execution import Emit
+from ..facts.result import DeviceFacts
 from ..machine.device_lock import held_for_command, inherited_locks
+from ..machine.execution import Emit
 from ..program import PROGRAM
-from ..results.result import DeviceFacts
+from ..settings.catalog.from_config import CONFIG, SIZE_BYTES_MAX, TASKS
 from ..settings.rank_settings import OF_STARTS
 from ..settings.setting import Role, Setting
+from ..settings.spec import MAX_BATCH_SIZE, SETTINGS, RunSpec
 from ..settings.spec_checks import is_of_bytes, numbers_setting, out_of_range, settings_of, value_types
-from ..spec import MAX_BATCH_SIZE, SETTINGS, RunSpec
+from ..settings.workload_settings import OF_CONFIG
 from .command import ADVANCED, OUTPUT, TRAIN, WHERE, Text, argument, flag, option
 from .printing.output import info_event
 
-OF_CONFIG = ("config", "task", "config_parameters")
-"""Settings of a config, which a command line takes as a file."""
 DEVICES = "auto, cuda, cuda:1, xpu, mps or cpu"
 FILE = click.Path(path_type=Path)
 ONLY_MEASURED = [name for name, each in SETTINGS.items() if each.role in (Role.LIMIT, Role.ASSUMPTION)]

@@ -16,15 +16,15 @@ from rich_click import RichOption
 
 from .. import __version__
 from ..errors import SpecError
-from ..execution import Emit
+from ..facts.provenance.parse import Facts
+from ..facts.provenance.read import run_facts
+from ..facts.result_file import Document, write_result
+from ..machine.execution import Emit
 from ..program import PROGRAM
-from ..provenance.parse import Facts
-from ..provenance.read import run_facts
 from ..report.address import Address, address_of
 from ..report.files import folder_of
 from ..report.http import Portal
 from ..report.reporter import Reporter, refusal_of
-from ..results.result_file import Document, write_result
 from .command import ADVANCED, OUTPUT, option
 from .options import (
     config_options,

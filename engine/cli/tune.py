@@ -14,14 +14,14 @@ import rich_click as click
 
 from ..describe.ranks import describe_emulation, describe_imbalance, describe_spread, rank_peaks, rank_rows
 from ..errors import EngineError, SpecError
+from ..facts.run_kind import RunKind
 from ..program import PROGRAM, how_to_install
-from ..run_kind import RunKind
 from ..settings.spec_checks import bytes_setting, is_of_bytes
 from ..text.units import format_bytes, sentence_case
-from ..tune.catalogue.spec import check_devices, on_seen_device
-from ..tune.faster.variants import BY_NAME
-from ..tune.result import Throughput, TuneResult, describe_loader, stated_throughputs
-from ..tune.spec import (
+from ..trainings.script.faster.variants import BY_NAME
+from ..trainings.script.ranked_spec import check_devices, on_seen_device
+from ..trainings.script.result import Throughput, TuneResult, describe_loader, stated_throughputs
+from ..trainings.script.spec import (
     BATCH_SIZE,
     CONFIG,
     FUNCTION,
@@ -33,9 +33,9 @@ from ..tune.spec import (
     TuneSpec,
     function_command,
 )
-from ..tune.start.config_file import number_in_config
-from ..tune.start.several_hosts import check_one_host
-from ..tune.start.warm_server_handle import warm_starts
+from ..trainings.script.start.config_file import number_in_config
+from ..trainings.script.start.several_hosts import check_one_host
+from ..trainings.script.start.warm_server_handle import warm_starts
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
 from .exit_status import EXIT_STATUSES, exit_status
 from .options import json_of, output_options, ranks_option, setting_options, spec_option, start_options
@@ -102,8 +102,8 @@ def measure_starts(
     keep_outputs: str | None = None,
     show: Callable[[TuneResult], None] = show_result,
 ) -> int:
-    from ..tune.devices import devices_held, devices_seen  # here, so that arguments are refused before
-    from ..tune.run import tune
+    from ..trainings.script.devices import devices_held, devices_seen  # here, so that arguments are refused before
+    from ..trainings.script.run import tune
 
     if isinstance(spec, TuneSpec) and spec.catalogue:
         seen = devices_seen(spec)

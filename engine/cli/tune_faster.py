@@ -9,15 +9,15 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..errors import SpecError
+from ..facts.run_kind import RunKind
 from ..program import PROGRAM
 from ..race.text import FIGURES, HEADINGS, cells, describe_basis, lines_to_paste
-from ..run_kind import RunKind
 from ..text.units import format_duration
-from ..tune.devices import devices_held
-from ..tune.faster.result import OwnRaceResult
-from ..tune.faster.run import make_faster
-from ..tune.faster.spec import OWN, UNUSED, OwnRaceSpec
-from ..tune.spec import BATCH_SIZE_PLACE, TuneSpec
+from ..trainings.script.devices import devices_held
+from ..trainings.script.faster.result import OwnRaceResult
+from ..trainings.script.faster.run import make_faster
+from ..trainings.script.faster.spec import OWN, UNUSED, OwnRaceSpec
+from ..trainings.script.spec import BATCH_SIZE_PLACE, TuneSpec
 from .printing.console import receiver
 from .printing.terminal import BOLD, say, say_lines, table_lines, width_of, wrapped
 from .reporting import Reporting

@@ -10,13 +10,13 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+from ..describe.time_left.phase_facts import event_line
 from ..estimate.tracing.hidden_devices import HIDDEN
+from ..facts.run_kind import RunKind
 from ..program import PROGRAM
-from ..run_kind import RunKind
-from ..time_left.phase_facts import event_line
-from ..validation.spec import SETTINGS, ValidationSpec
-from ..validation.verdict import ValidationResult, Verdict
-from ..worker.counted import counted
+from ..questions.validation.spec import SETTINGS, ValidationSpec
+from ..questions.validation.verdict import ValidationResult, Verdict
+from ..trainings.catalogue.counted import counted
 from .command import Command
 from .exit_status import exit_status_of_validation
 from .options import device_hold, settings_given, spec_given
@@ -39,7 +39,7 @@ def _validate(options: SimpleNamespace) -> int:
     console = receiver(options, spec.to_dict(), stream=sys.stderr, line_of=_line_of)
     with console as emit, reporting.run(RunKind.VALIDATION, spec, emit) as run:
         from ..measurement.device import facts_of  # imports torch
-        from ..validation.measure import validate
+        from ..questions.validation.measure import validate
 
         hold = device_hold(lambda event: run.emit({**event, "is_waiting": True}), waits=options.wait_for_device)
         held = nullcontext() if hold is None else hold(facts_of(spec.device))

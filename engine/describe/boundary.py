@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..results.host_memory import is_of_the_host
-from ..results.result import DATA_EXHAUSTED, Boundary, Outcome, Reason, RunResult
+from ..facts.host_memory import is_of_the_host
+from ..facts.result import DATA_EXHAUSTED, Boundary, Outcome, Reason, RunResult
 from ..search.differing_starts import do_starts_differ, starts_of
-from ..spec import SearchSpec
+from ..settings.spec import SearchSpec
 from ..text.units import format_bytes, format_duration
 from .does_not_fit import refusing_probe
 from .probe import OUTCOMES, describe_outcome

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..program import INSTALLED
 from ..settings.profiles import find
+from ..settings.spec import DEFAULTS, SETTINGS
 from ..settings.spec_checks import is_of_bytes
-from ..spec import DEFAULTS, SETTINGS
 from ..text.units import exact_bytes
 
 _LEFT_OUT = frozenset({"model", "device", "time_budget_seconds", "like", "communication_bytes"})

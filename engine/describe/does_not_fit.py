@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..catalog import Workload
-from ..catalog.stored_workload import is_own_training, stored_workload
 from ..estimate.alternatives import Cost
-from ..progress import BACKWARD, FORWARD, OPTIMIZER_STEP, TRAINING_PHASES
-from ..results.result import DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult
+from ..facts.progress import BACKWARD, FORWARD, OPTIMIZER_STEP, TRAINING_PHASES
+from ..facts.result import DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult
+from ..settings.catalog import Workload
+from ..settings.catalog.stored_workload import is_own_training, stored_workload
 from ..settings.optimizers import OPTIMIZERS
-from ..spec import trained_settings
+from ..settings.spec import trained_settings
 from ..text.units import format_bytes
 
 _REQUEST = re.compile(r"[Tt]ried to allocate (\d[\d.]* (?:bytes|[KMGT]iB))")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from ..catalog.stored_workload import stored_workload
-from ..results.result import Point, Reason, RunResult, Savings
-from ..results.speed_rounds import SpeedClaim
+from ..facts.result import Point, Reason, RunResult, Savings
+from ..facts.speed_rounds import SpeedClaim
+from ..settings.catalog.stored_workload import stored_workload
 from ..text.today import name_today
 from ..text.units import (
     format_bytes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..results.result import Outcome, Probe, Purpose
+from ..facts.result import Outcome, Probe, Purpose
 from ..text.units import format_bytes
 
 OUTCOMES = {

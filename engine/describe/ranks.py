@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..estimate.types import Estimate
-from ..ranks.emulation import NCCL_SOURCE, emulated_ranks
-from ..results.figure_kinds import EMULATED
-from ..results.result import Outcome, Purpose, RunResult
+from ..facts.figure_kinds import EMULATED
+from ..facts.result import Outcome, Purpose, RunResult
 from ..settings.rank_settings import DDP, FSDP, ZERO1
-from ..spec import SETTINGS, trained_settings
+from ..settings.ranks.emulation import NCCL_SOURCE, emulated_ranks
+from ..settings.spec import SETTINGS, trained_settings
 from ..text.units import format_bytes, format_percent
 
 NOT_SEEN = "Not seen: when streams run, fragmentation over hours, pinned memory of offload."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ..results.result import Point, RunResult
+from ..facts.result import Point, RunResult
 from ..text.units import format_bytes, format_percent, round_percent
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ..results.result import Point, Purpose, Reason, RunResult, Timings
-from ..results.savings import describe_assumptions
-from ..results.speed_rounds import Stage
-from ..results.stats import NOISE_FRACTION
-from ..speed.rounds import describe_notable_others
+from ..facts.result import Point, Purpose, Reason, RunResult, Timings
+from ..facts.savings import describe_assumptions
+from ..facts.speed_rounds import Stage
+from ..facts.stats import NOISE_FRACTION
+from ..race.speed.rounds import describe_notable_others
 from ..text.today import name_today
 from ..text.units import (
     format_bytes,

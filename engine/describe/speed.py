@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..results.not_compared import NotCompared
-from ..results.result import Point, Purpose, Reason, RunResult
-from ..results.speed_rounds import ComparedSizes, SpeedClaim
-from ..speed.claim import describe_bounds, describe_lower_bound, is_gain
-from ..speed.rounds import describe_busy_rounds, describe_notable_others
+from ..facts.not_compared import NotCompared
+from ..facts.result import Point, Purpose, Reason, RunResult
+from ..facts.speed_rounds import ComparedSizes, SpeedClaim
+from ..race.speed.claim import describe_bounds, describe_lower_bound, is_gain
+from ..race.speed.rounds import describe_busy_rounds, describe_notable_others
 from ..text.today import name_today
 from ..text.units import format_factor, format_factor_range, sentence_case
 from .boundary import is_today_refused

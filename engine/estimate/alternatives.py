@@ -12,8 +12,8 @@ from ..settings.adapter_settings import AUTO, DORA, DOUBLE, PLAIN
 from ..settings.loop_settings import RECOMPUTED, RELEASED
 from ..settings.lora_targets import TARGETS
 from ..settings.optimizers import OPTIMIZERS
+from ..settings.spec import DEFAULTS, SETTINGS, RunSpec
 from ..settings.step_settings import BEFORE_FORWARD, FREED, PACKED
-from ..spec import DEFAULTS, SETTINGS, RunSpec
 
 ORDER = "Ordered by how little they change the training."
 """Explains the order of `Cost`: how much the training differs from the one that was requested."""

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from ..from_json import from_json, to_json
-from .tracing.reductions import Reduction
+from ..text.from_json import from_json, to_json
+from .reductions import Reduction
 from .types import Method
 
 PARAMETERS, BUFFERS, GRADIENTS, STATE = "parameters", "buffers", "gradients", "optimizer_state"

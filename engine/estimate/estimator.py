@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any
 
 from ..errors import SpecError
-from ..execution import Emit, Execution
+from ..machine.execution import Emit, Execution
 from ..program import version_of
 from ..settings.lora_targets import describe_targets
-from ..spec import RunSpec
+from ..settings.spec import RunSpec
 from .frontier import Frontier, frontier_of, grid_of, specs_of
 from .gpus import Gpu
 from .largest import Largest, LargestOf, candidates_of, largest_of

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..progress import BACKWARD, FORWARD
-from ..results.memory_breakdown import (
+from ..facts.memory_breakdown import (
     ACTIVATIONS,
     BATCH,
     COMMUNICATION,
@@ -25,6 +24,7 @@ from ..results.memory_breakdown import (
     Request,
     entries_of,
 )
+from ..facts.progress import BACKWARD, FORWARD
 from . import batch_model
 from .allocator import Allocator, OutOfMemory
 from .batch_model import MemoryBlock, Recording, Skeleton

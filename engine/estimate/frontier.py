@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..errors import SpecError
-from ..spec import RunSpec
+from ..settings.spec import RunSpec
 from ..text.units import format_percent
 from .types import Estimate, EstimatedGpu, Limit, Reached
 

@@ -9,8 +9,8 @@ from functools import cache
 from typing import Annotated, Any, Literal
 
 from ..errors import SpecError
-from ..from_json import from_json
 from ..settings.step_settings import PRECISIONS
+from ..text.from_json import from_json
 from ..text.units import GIB, TIB
 
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)

@@ -15,7 +15,7 @@ from ..errors import SpecError
 from ..program import PROGRAM
 from ..text.units import GIB, KIB, MIB, TIB, format_bytes
 from .gpu_fields import checked_card
-from .tracing.reductions import Processors
+from .reductions import Processors
 
 OWN_CATALOGUE = "MEMORYMARK_GPUS"
 _SHIPPED = Path(__file__).with_name("gpus.toml")

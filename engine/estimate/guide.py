@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ..errors import DeviceUnavailable, EngineError, TimeIsUp
-from ..results.result import DeviceFacts, RunResult
+from ..facts.result import DeviceFacts, RunResult
 from ..search.guided import ExpectedMemory, decide
 from ..search.unguided import Found, SearchLimits, Trial, Try
-from ..spec import RunSpec
+from ..settings.spec import RunSpec
 from .batch_model import BatchModel
 from .calibration import Calibration
 from .prior import PriorEstimate, graded

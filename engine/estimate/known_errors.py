@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..catalog import Architecture
 from ..settings.adapter_settings import DORA
+from ..settings.catalog import Architecture
 from ..settings.optimizers import OPTIMIZERS
+from ..settings.spec import RunSpec
 from ..settings.step_settings import FREED, FULL
-from ..spec import RunSpec
 from .gpus import Gpu
 from .types import KnownError
 

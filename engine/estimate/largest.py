@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from ..catalog import WORKLOADS
 from ..errors import SpecError
-from ..spec import RANGES, RunSpec
+from ..settings.catalog import WORKLOADS
+from ..settings.spec import RANGES, RunSpec
 from ..text.time_left import describe_left
 from ..text.units import format_bytes, format_percent
 from .types import Judged, safe_bytes

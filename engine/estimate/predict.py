@@ -11,10 +11,15 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
 from ..errors import SpecError
-from ..ranks import emulation
-from ..spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
+from ..settings.ranks import emulation
+from ..settings.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
+from ..settings.training_spec import (
+    check_device_memory,
+    check_expandable_segments,
+    check_precision,
+    named_by_profile,
+)
 from ..text.units import format_bytes
-from ..training_spec import check_device_memory, check_expandable_segments, check_precision, named_by_profile
 from .allocator import Allocator, OutOfMemory
 from .batch_model import MemoryBlock, MemoryModel, Recording
 from .explain import what_fills

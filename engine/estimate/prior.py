@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from ..errors import EstimateImpossible
-from ..results.result import DeviceFacts, EstimateError, Probe, RunResult
-from ..results.stats import decisive_probes
+from ..facts.result import DeviceFacts, EstimateError, Probe, RunResult
+from ..facts.stats import decisive_probes
 from ..search.guided import ExpectedMemory
-from ..spec import RunSpec
+from ..settings.spec import RunSpec
 from . import gpus
 from .batch_model import BatchModel
 from .calibration import Calibration, apply

@@ -8,7 +8,7 @@ from functools import cache, partial
 from typing import Protocol
 
 from .batch_model import BLOCK_KINDS, MemoryBlock, Recording, Skeleton
-from .tracing.reductions import Processors, buffer_bytes
+from .reductions import Processors, buffer_bytes
 from .types import KindBytes
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..errors import SpecError
 from ..settings.setting import Role, setting
+from ..settings.spec import RunSpec
 from ..settings.spec_checks import settings_of
-from ..spec import RunSpec
 from .frontier import MAX_LENGTHS, specs_of
 from .gpus import find
 from .largest import LABELS, LargestOf, candidates_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from ..results.memory_breakdown import MemoryBreakdown
-from ..spec import RunSpec
+from ..facts.memory_breakdown import MemoryBreakdown
+from ..settings.spec import RunSpec
 
 SCHEMA = 1
 

@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from ..errors import EstimateImpossible, SpecError
+from ..settings.spec import RunSpec
 from ..settings.step_settings import FREED
-from ..spec import RunSpec
 from .alternatives import (
     BATCH_NORM_NOTE,
     Changes,

@@ -14,12 +14,12 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from ..documents.measured import Measured
 from ..errors import SpecError
+from ..facts.result_file import read_document
+from ..questions.documents.measured import Measured
 from ..report.address import TOKEN_VARIABLE, Address, token_of
 from ..report.http import Portal
 from ..report.protocol import PortalAnswer, describe
-from ..results.result_file import read_document
 from .compare import workload_differences
 from .origin import ResultOrigin
 

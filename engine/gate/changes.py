@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..documents.measured import Measured
-from ..provenance.parse import OF_ONE_RUN
+from ..facts.provenance.parse import OF_ONE_RUN
+from ..questions.documents.measured import Measured
 from ..settings.setting import Role
-from ..spec import DEFAULTS, SETTINGS
+from ..settings.spec import DEFAULTS, SETTINGS
 
 FIRST = ("torch", "cuda", "hip", "cudnn", "transformers", "torchvision", "diffusers", "memorymark_revision")
 """The likeliest causes of another figure, in this order, after the driver."""

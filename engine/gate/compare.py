@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from ..documents.measured import Measured
 from ..errors import SpecError
-from ..results.intervals import Interval
-from ..results.result import Boundary, Point
-from ..results.stats import is_same_figure
+from ..facts.intervals import Interval
+from ..facts.result import Boundary, Point
+from ..facts.stats import is_same_figure
+from ..questions.documents.measured import Measured
 from ..settings.setting import Role
-from ..spec import DEFAULTS, SETTINGS
+from ..settings.spec import DEFAULTS, SETTINGS
 from ..text.units import format_bytes
 
 FAIL_BELOW = 0.05

@@ -26,8 +26,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 
 from ..errors import DeviceBusy, DeviceUnavailable
+from ..facts.result import DeviceFacts
 from ..program import PROGRAM
-from ..results.result import DeviceFacts
 from ..text.masking import masked
 from .device_holder import READ_BYTES, SINCE_FORMAT, WORK_LENGTH, described
 

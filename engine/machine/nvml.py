@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ..provenance.parse import mig_profile
-from ..results.result import DeviceFacts
+from ..facts.provenance.parse import mig_profile
+from ..facts.result import DeviceFacts
 
 SEEN_ALONE = "cuda:0"
 """The name of a card or instance in a process whose CUDA_VISIBLE_DEVICES is only its uuid."""

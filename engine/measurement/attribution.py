@@ -17,9 +17,9 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.profiler import ProfilerActivity, profile
 
-from ..progress import Progress, no_progress
-from ..results.memory_breakdown import LiveBlock, MemoryBreakdown, Request, entries_of
-from ..results.result import Outcome
+from ..facts.memory_breakdown import LiveBlock, MemoryBreakdown, Request, entries_of
+from ..facts.progress import Progress, no_progress
+from ..facts.result import Outcome
 from .device import Device
 from .live_blocks import LiveMoment, after, explain, place_of
 from .module_scopes import ModuleScopes

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..catalog import Task
+from ..settings.catalog import Task
+from ..settings.spec import RunSpec
 from ..settings.step_settings import PACKED, PADDED
-from ..spec import RunSpec
 
 Batch = dict[str, Tensor]
 

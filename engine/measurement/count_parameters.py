@@ -2,7 +2,7 @@
 
     python -m engine.measurement.count_parameters < SPEC   -> {"parameters": 1235814400} or {"error": {...}}
 
-The parent limits its time and memory (`engine.worker.counted`), because a config can describe a model of any size.
+Its parent, `engine.trainings.catalogue.counted`, limits time and memory: a config can describe a model of any size.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import EngineError, SpecError
 from ..machine.parent import die_with_parent, prefer_as_oom_victim
-from ..spec import RunSpec
+from ..settings.spec import RunSpec
 
 
 def main() -> None:

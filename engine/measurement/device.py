@@ -24,11 +24,11 @@ import pynvml
 import torch
 
 from ..errors import DeviceUnavailable, SpecError
+from ..facts.result import DeviceFacts, Outcome
 from ..machine import host, nvml
-from ..results.result import DeviceFacts, Outcome
-from ..spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
+from ..settings.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
+from ..settings.training_spec import check_precision
 from ..text.units import MIB, format_bytes
-from ..training_spec import check_precision
 from .oom import classify
 
 RELEASE_SECONDS = 10.0  # time limit for a driver to take back the memory of a dead process

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from ..errors import SpecError
+from ..facts.provenance.read import commit_of
 from ..program import version_of
-from ..provenance.read import commit_of
-from ..spec import RunSpec
-from ..training_spec import check_device_memory, check_expandable_segments
+from ..settings.spec import RunSpec
+from ..settings.training_spec import check_device_memory, check_expandable_segments
 from .device import Device
 from .torchvision_schemas import was_needed
 

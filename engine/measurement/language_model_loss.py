@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ..errors import SpecError
 from ..settings.loop_settings import RECOMPUTED
-from ..spec import RunSpec
+from ..settings.spec import RunSpec
 from .batches import NOT_LEARNED, Batch
 
 Logits = Callable[[Tensor], Tensor]

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from ..progress import FORWARD, OPTIMIZER_STEP
-from ..results.memory_breakdown import (
+from ..facts.memory_breakdown import (
     ACTIVATIONS,
     BATCH,
     GRADIENTS,
@@ -26,7 +25,8 @@ from ..results.memory_breakdown import (
     Moment,
     Request,
 )
-from ..results.result import MemoryByKind
+from ..facts.progress import FORWARD, OPTIMIZER_STEP
+from ..facts.result import MemoryByKind
 
 OUTSIDE: dict[str | None, str] = {None: BATCH, FORWARD: LOSS, OPTIMIZER_STEP: OPTIMIZER}
 """The name in place of a module where none is running, by phase. The backward pass needs none: nodes have modules."""

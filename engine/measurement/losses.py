@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 from ..errors import EngineError
-from ..progress import Progress, no_progress
-from ..results.losses import Losses
-from ..results.result import Outcome
+from ..facts.losses import Losses
+from ..facts.progress import Progress, no_progress
+from ..facts.result import Outcome
 from .probe import Bench, failure_of
 from .step import TrainingStep
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from ..results.memory_breakdown import LOSS
+from ..facts.memory_breakdown import LOSS
 
 Mark = Callable[[str], AbstractContextManager[Any]]
 T = TypeVar("T", bound=Tensor)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from ..results.host_memory import HOST_TEXTS, HOST_TYPES
-from ..results.result import Outcome
+from ..facts.host_memory import HOST_TEXTS, HOST_TYPES
+from ..facts.result import Outcome
 from ..text.units import GIB
 
 LITTLE_FREE_BYTES = GIB

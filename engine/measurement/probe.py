@@ -21,9 +21,9 @@ from typing import Any
 from torch.profiler import ProfilerActivity, profile
 
 from ..errors import EngineError, WorkloadFailed
-from ..progress import Progress, no_progress
-from ..results.result import Outcome, Probe, Purpose
-from ..spec import MEMORY_STEPS, RunSpec
+from ..facts.progress import Progress, no_progress
+from ..facts.result import Outcome, Probe, Purpose
+from ..settings.spec import MEMORY_STEPS, RunSpec
 from ..text.units import describe_over, format_bytes
 from .compiling import compile_by_steps
 from .device import Device, Memory

@@ -15,8 +15,8 @@ import torch
 import torch.distributed as dist
 
 from ..errors import DeviceUnavailable
-from ..spec import RunSpec
-from ..training_spec import check_precision
+from ..settings.spec import RunSpec
+from ..settings.training_spec import check_precision
 from .environment import check_environment
 from .ranks import step_of_this_rank
 from .step import apply_precision

@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..settings.optimizers import OPTIMIZERS
 from ..settings.rank_settings import FSDP, ZERO1
-from ..spec import RunSpec
+from ..settings.spec import RunSpec
 from .optimizers import LEARNING_RATE, optimizer_class
 from .step import TrainingStep
 from .workloads import Built, series_of_blocks

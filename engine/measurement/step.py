@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.autograd.graph import save_on_cpu
 
 from ..errors import WorkloadFailed
-from ..progress import BACKWARD, FORWARD, OPTIMIZER_STEP
+from ..facts.progress import BACKWARD, FORWARD, OPTIMIZER_STEP
 from ..settings.loop_settings import KEPT
+from ..settings.spec import RunSpec
 from ..settings.step_settings import BEFORE_BACKWARD, BEFORE_FORWARD, FREED
-from ..spec import RunSpec
 from .optimizers import OfEachWeight, StepInBackward, keeps_state, make_optimizer, optimizers_of_weights, state_on
 from .workloads import Built
 

@@ -13,11 +13,11 @@ from typing import Any
 import torch
 
 from ..errors import EngineError
+from ..facts.progress import Progress, no_progress
+from ..facts.result import Outcome
+from ..facts.stats import ENOUGH_STEPS, is_steady
 from ..machine.watch import MachineWatch, do_threads_sleep
-from ..progress import Progress, no_progress
-from ..results.result import Outcome
-from ..results.stats import ENOUGH_STEPS, is_steady
-from ..speed.comparison import TimedBlock
+from ..race.speed.comparison import TimedBlock
 from .compiling import compile_by_steps, graphs_compiled
 from .device import Device
 from .probe import Bench, failure_of

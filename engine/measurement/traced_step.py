@@ -14,8 +14,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.profiler import profile, record_function
 
-from ..progress import FORWARD, OPTIMIZER_STEP
-from ..results.memory_breakdown import ACTIVATIONS, GRADIENTS, PARAMETERS, STATE, LiveBlock
+from ..facts.memory_breakdown import ACTIVATIONS, GRADIENTS, PARAMETERS, STATE, LiveBlock
+from ..facts.progress import FORWARD, OPTIMIZER_STEP
 from .live_blocks import TracedEvent, TracedStep
 from .module_scopes import gradients_of, state_of, weights_of
 from .step import TrainingStep

@@ -18,13 +18,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..catalog import WORKLOADS, Workload
 from ..errors import SpecError, WeightsUnavailable
 from ..settings.adapter_settings import BF16
+from ..settings.catalog import WORKLOADS, Workload
 from ..settings.lora_options import FourBits, is_trained_whole, lora_options
 from ..settings.lora_targets import ALL_LINEAR, check_targets
+from ..settings.spec import RunSpec
 from ..settings.step_settings import FLASH, PACKED, PURE_BF16
-from ..spec import RunSpec
 from .batches import Batch, make_batch
 from .checkpointing import enable_checkpointing
 from .compiling import compile_for_each_size

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from ..speed.claim import is_gain
 from .field import TODAY, Entry, Field, RacedRound, RaceVerdict
 from .row import Figures
 from .rule import decide, known_ratio
+from .speed.claim import is_gain
 from .text import pays_after
 
 F = TypeVar("F", bound=Figures)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import EngineError, TimeIsUp, WorkloadFailed
-from ..execution import Execution
-from ..speed.rounds import NextRound
+from ..machine.execution import Execution
 from .answer import verdict_of
 from .field import TODAY, Entry, Field, RacedRound, RaceVerdict, Timed
 from .rule import decide
+from .speed.rounds import NextRound
 
 
 @dataclass(kw_only=True)

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
 
-from ..results.intervals import Interval
-from ..results.speed_rounds import SpeedClaim, Stage
-from ..speed.claim import CLEARLY_FASTER
-from ..speed.ratios import Round
-from ..speed.rounds import BUSY_FRACTION, RUN_TO_RUN, RUN_TO_RUN_OF_STARTS
+from ..facts.intervals import Interval
+from ..facts.speed_rounds import SpeedClaim, Stage
+from .speed.claim import CLEARLY_FASTER
+from .speed.ratios import Round
+from .speed.rounds import BUSY_FRACTION, RUN_TO_RUN, RUN_TO_RUN_OF_STARTS
 
 Entry = tuple[str, ...]
 """The changes that are made together, in the order of the field; the empty one is the training of today."""

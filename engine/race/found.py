@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
-from ..results.intervals import Interval
-from ..results.result import Savings
-from ..results.savings import savings_assuming
-from ..results.speed_rounds import SpeedClaim
+from ..facts.intervals import Interval
+from ..facts.result import Savings
+from ..facts.savings import savings_assuming
+from ..facts.speed_rounds import SpeedClaim
 from .field import TODAY, Entry, RacedRound, RaceVerdict
 from .row import VariantRow
 from .text import (

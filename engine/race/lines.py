@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..catalog import Workload
+from ..settings.catalog import Workload
+from ..settings.spec import RunSpec
 from ..settings.step_settings import FLASH
-from ..spec import RunSpec
 from .field import Entry
 
 TORCH, TRAINER, LIGHTNING, ACCELERATE = "torch", "trainer", "lightning", "accelerate"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
-from ..results.intervals import Interval
+from ..facts.intervals import Interval
 from .field import TODAY, Entry
 from .numbers import UNKNOWN, Numbers
 

@@ -5,7 +5,7 @@ so where each runs in a new process, what differs from process to process lies i
 reported as it is. Blocks of starts that are held do not show how starts differ: then the interval is wider by
 `Field.run_to_run`, less so the more starts there were, and only gains of `LEAST_GAIN_OF_HELD` are excluded.
 
-`engine.speed.ratios` says which rounds count, `engine.speed.evaluation` when an evaluation ends, as of batch sizes.
+`speed.ratios` says which rounds count, `speed.evaluation` when an evaluation ends, as of batch sizes.
 
 The race is a successive halving with intervals:
 
@@ -23,8 +23,8 @@ The race is a successive halving with intervals:
 That nothing gains is claimed where the upper end of the leader's interval is no gain; or nothing leads, and each entry
 that was tried has an interval below a gain of 3 %, or was much slower. On cores that other work uses, its undisturbed
 rounds have to show it, or the time for which it had a core. If they do not, or the time was up before, it stays open.
-Where that work stays, nothing is combined: a leader that may be ahead by `engine.speed.order` is evaluated until the
-order is shown, or cannot be.
+Where that work stays, nothing is combined: a leader that may be ahead by `speed.order` is evaluated until the order is
+shown, or cannot be.
 
 The time of the evaluation's fewest rounds is kept for it: the rounds before it end in time, with the leader so far.
 Where some starts take longer, as those of a compiled model, each entry has its own time.
@@ -38,15 +38,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from ..results.intervals import ENOUGH_ROUNDS, Interval
-from ..results.speed_rounds import SpeedClaim, Stage
-from ..results.stats import NOISE_FRACTION
-from ..speed.claim import CLEARLY_FASTER, claim_of, is_gain
-from ..speed.evaluation import CLAIMABLE_HALF_WIDTH, Evaluation
-from ..speed.order import LEAST_GAIN, gain_beside_others
-from ..speed.ratios import Ratios, Round, interval_of_rounds, is_load_lasting
-from ..speed.rounds import NextRound
+from ..facts.intervals import ENOUGH_ROUNDS, Interval
+from ..facts.speed_rounds import SpeedClaim, Stage
+from ..facts.stats import NOISE_FRACTION
 from .field import NOTHING_TIMED, TODAY, Entry, Field, RacedRound, RaceVerdict
+from .speed.claim import CLEARLY_FASTER, claim_of, is_gain
+from .speed.evaluation import CLAIMABLE_HALF_WIDTH, Evaluation
+from .speed.order import LEAST_GAIN, gain_beside_others
+from .speed.ratios import Ratios, Round, interval_of_rounds, is_load_lasting
+from .speed.rounds import NextRound
 
 GENERATIONS = 3
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 12

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
-from ..results.intervals import Interval
-from ..results.result import Savings
-from ..results.savings import describe_assumptions
-from ..results.speed_rounds import SpeedClaim
-from ..results.stats import NOISE_FRACTION
-from ..speed.claim import describe_lower_bound
-from ..speed.order import LEAST_RATIO
-from ..speed.rounds import describe_busy_rounds
+from ..facts.intervals import Interval
+from ..facts.result import Savings
+from ..facts.savings import describe_assumptions
+from ..facts.speed_rounds import SpeedClaim
+from ..facts.stats import NOISE_FRACTION
 from ..text.units import (
     format_bytes,
     format_duration,
@@ -25,6 +22,9 @@ from ..text.units import (
 from .field import Entry, RaceVerdict
 from .numbers import Numbers
 from .row import VariantRow
+from .speed.claim import describe_lower_bound
+from .speed.order import LEAST_RATIO
+from .speed.rounds import describe_busy_rounds
 
 HEADINGS = ("change", "speed", "memory", "numbers", "compiling")
 FIGURES = (1, 2)

@@ -14,8 +14,8 @@ from typing import Any
 
 from ..errors import SpecError
 from ..settings.loop_settings import RELEASED
+from ..settings.spec import SETTINGS, RunSpec
 from ..settings.step_settings import BEFORE_FORWARD, FLASH, HALF_PRECISIONS
-from ..spec import SETTINGS, RunSpec
 from .field import Entry, Field
 
 

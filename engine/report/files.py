@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..execution import event_of
+from ..machine.execution import event_of
 from .protocol import BATCH_BYTES_MOST, PROBES_MOST, RUN_KEY, json_object
 
 FOLDER, FOLDER_VARIABLE = "memorymark-runs", "MEMORYMARK_RUNS_DIR"

@@ -19,8 +19,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..errors import EngineError
-from ..execution import event_of
-from ..results.result_file import Document, write_content
+from ..facts.result_file import Document, write_content
+from ..machine.execution import event_of
 from ..text.printable import printable
 from .address import TOKEN_VARIABLE, Address
 from .files import EVENTS_SUFFIX, PRIVATE_FILE, RESULT_SUFFIX, EventReader, EventWriter, events_body

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ..errors import SpecError
-from ..results.result_file import result_in
+from ..facts.result_file import result_in
 from ..text.printable import printable
 from .files import EVENTS_SUFFIX, PARTIAL_SUFFIX, RESULT_SUFFIX, EventReader
 from .http import Portal

@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from ..errors import SpecError
-from ..results.result import Boundary, Reason
+from ..facts.result import Boundary, Reason
 
 MOST_NUMBER = 2**40
 BUDGETS = ("tokens", "nodes", "frames", "points")

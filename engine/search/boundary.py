@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..results.host_memory import is_of_the_host
-from ..results.result import Boundary, DeviceFacts, Outcome, Probe, Reason
-from ..spec import MEMORY_STEPS, SearchSpec
+from ..facts.host_memory import is_of_the_host
+from ..facts.result import Boundary, DeviceFacts, Outcome, Probe, Reason
+from ..settings.spec import MEMORY_STEPS, SearchSpec
 from ..text.units import format_bytes
 from .foreign_memory import bytes_taken_by_others
 from .unguided import Found

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..results.result import Boundary, Outcome, Probe, Purpose, Reason
+from ..facts.result import Boundary, Outcome, Probe, Purpose, Reason
 from ..text.units import format_bytes
 from .boundary import with_note
 from .stillness import is_more

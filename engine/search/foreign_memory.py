@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..results.result import CONTEXT_MOST_BYTES, DeviceFacts, Probe
+from ..facts.result import CONTEXT_MOST_BYTES, DeviceFacts, Probe
 from ..text.units import GIB, MIB
 from .unguided import SearchLimits
 

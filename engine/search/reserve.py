@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..results.result import Point, Probe
+from ..facts.result import Point, Probe
 from .allowed_sizes import AllowedSizes
 
 EDGE_PROBES = 2  # at most so many find the largest size that leaves the reserve free

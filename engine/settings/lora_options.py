@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Self
 
-from ..catalog import Workload
 from .adapter_settings import AUTO, PLAIN, AdapterSettings
+from .catalog import Workload
 from .lora_targets import ALL_LINEAR, target_modules
 
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..catalog import Workload
 from ..errors import SpecError
+from .catalog import Workload
 from .setting import TextValues
 
 ALL_LINEAR, ATTENTION, QUERY_VALUE = "all-linear", "attention", "query-value"

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from ..catalog import Workload
 from ..errors import SpecError
 from .adapter_settings import BF16
+from .catalog import Workload
 from .loop_settings import RELEASED
 from .lora_targets import QUERY_VALUE
 from .step_settings import BEFORE_BACKWARD, PURE_BF16

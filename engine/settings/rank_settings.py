@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import SpecError
-from ..ranks.emulation import FEWEST_RANKS, MOST_BYTES, EmulatedRank
+from .ranks.emulation import FEWEST_RANKS, MOST_BYTES, EmulatedRank
 from .setting import Role, setting, training_setting
 from .spec_checks import settings_of
 

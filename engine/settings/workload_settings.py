@@ -6,10 +6,12 @@ import re
 from dataclasses import MISSING, dataclass, replace
 from typing import Any, Self
 
-from ..catalog import WORKLOADS, Workload, workload_ids
-from ..catalog.from_config import CONFIG, TASKS, read_config
+from .catalog import WORKLOADS, Workload, workload_ids
+from .catalog.from_config import CONFIG, TASKS, read_config
 from .setting import Role, setting
 
+OF_CONFIG = ("config", "task", "config_parameters")
+"""Settings of a config, which a command line takes as a file."""
 PARAMETERS_MAX = 10**12
 """The largest number of parameters that a config may describe: a larger model is out of reach for one device."""
 DEVICE_KINDS = ("cuda", "xpu", "mps", "cpu")

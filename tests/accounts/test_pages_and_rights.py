@@ -208,7 +208,7 @@ def test_nothing_of_the_lab_is_in_an_answer(asking: Client, alice) -> None:
 
 
 def test_own_configs_and_limits_answer_nobody(asking: Client) -> None:
-    config = Path("engine/catalog/configs/bert.json")
+    config = Path("engine/settings/catalog/configs/bert.json")
     text = config.read_text() if config.exists() else json.dumps({"model_type": "bert"})
     assert asking.get(PATH, {"model": "config", "config": text}).status_code == 400
     make_stored_estimate(memory_limit_bytes=2**33)

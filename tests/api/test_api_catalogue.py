@@ -10,10 +10,10 @@ from jsonschema import Draft202012Validator
 
 from analysis.api.run_bodies import run_schema
 from analysis.models import GpuPrice
-from engine.catalog import WORKLOADS
 from engine.errors import SpecError
 from engine.estimate.gpus import gpus
-from engine.spec import RunSpec
+from engine.settings.catalog import WORKLOADS
+from engine.settings.spec import RunSpec
 
 BODIES: list[dict[str, Any]] = [
     {"model": "bert"},

@@ -9,7 +9,7 @@ from django.test import Client
 from analysis.models import MatrixCell, Run, State
 from analysis.runs import services
 from analysis.workers.supervisor import supervise
-from tests.engine.catalog.hostile_configs import LLAMA, REFUSED
+from tests.engine.settings.catalog.hostile_configs import LLAMA, REFUSED
 from tests.factories import make_claimed_run, make_claimed_validation, make_device, make_result, make_run
 from tests.factories.timeouts import QUICK
 from tests.fake_engine import FAKE_ENGINE

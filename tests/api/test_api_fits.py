@@ -11,7 +11,7 @@ from analysis.api import waiting
 from analysis.models import Device, Run
 from analysis.runs import services
 from engine.estimate.gpus import gpus
-from engine.results.result import Boundary, DeviceFacts, Reason
+from engine.facts.result import Boundary, DeviceFacts, Reason
 from tests.factories import STACK, make_card, make_device, make_measured_run, make_result, make_run
 
 pytestmark = pytest.mark.django_db

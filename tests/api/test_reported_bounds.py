@@ -14,9 +14,9 @@ from django.test.utils import CaptureQueriesContext
 
 from analysis.api import limits, waiting
 from analysis.models import AuditEntry, Device, Measurement, Report, Run, RunLog
-from engine.answers.document import MOST_PROBES
+from engine.questions.answers.document import MOST_PROBES
+from engine.race.speed.comparison import TimedBlock
 from engine.report.protocol import PROBES_MOST
-from engine.speed.comparison import TimedBlock
 from tests.engine.honest_worker import HonestWorker, document_of
 from tests.factories import STACK, make_refusal
 from tests.factories.reports import (

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from analysis.models import Device, Measurement, Run, RunLog, State
 from analysis.runs import services
-from engine.time_left import TimeLeft
+from engine.describe.time_left import TimeLeft
 from tests.factories import make_device, make_probe, make_user
 from tests.factories.reports import HOST, SendingClient, make_document, make_events, make_probes, make_run_key
 

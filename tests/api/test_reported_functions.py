@@ -15,8 +15,8 @@ from analysis.accounts.tokens import token_create
 from analysis.models import Measurement, Run
 from analysis.runs import services
 from analysis.runs.marks.share_links import share_link_create
-from engine.answers import FIRST_VERSION
 from engine.cli.main import main
+from engine.questions.answers import FIRST_VERSION
 from tests.factories import make_user
 from tests.factories.pages import words
 from tests.factories.reports import SendingClient, make_function_document, make_run_key
@@ -141,7 +141,7 @@ def test_sync_brings_it_once_and_says_what_is_too_old(live_server: Any, tmp_path
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_program_that_tunes_its_own_function_reports_it_from_beginning_to_end(live_server: Any, tmp_path: Path):
-    scripts, root = Path(__file__).parents[1] / "engine" / "tune" / "scripts", Path(__file__).parents[2]
+    scripts, root = Path(__file__).parents[1] / "engine" / "trainings" / "script" / "scripts", Path(__file__).parents[2]
     portal = {"MEMORYMARK_REPORT_TO": live_server.url, "MEMORYMARK_TOKEN": token_of("carol")}
     paths = {"PYTHONPATH": f"{root}{os.pathsep}{scripts}", "OMP_NUM_THREADS": "2"}
     done = subprocess.run(

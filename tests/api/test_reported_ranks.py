@@ -8,11 +8,11 @@ from django.test import Client
 
 from analysis.models import Run
 from engine.settings.rank_settings import RankStarts
-from engine.spec import RunSpec
-from engine.tune import run as tune_run
-from engine.tune.catalogue.spec import ranked_spec
-from engine.tune.start.progress import Ended
-from tests.engine.tune.test_evidence import reading, steps
+from engine.settings.spec import RunSpec
+from engine.trainings.script import run as tune_run
+from engine.trainings.script.notes.progress import Ended
+from engine.trainings.script.ranked_spec import ranked_spec
+from tests.engine.trainings.script.test_evidence import reading, steps
 from tests.factories.pages import words
 from tests.factories.reports import HOST, STARTED_AT, make_run_key
 
@@ -32,7 +32,7 @@ def document(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         ranks = [reading(steps(size), peak=peak, rank=rank, **facts) for rank, peak in enumerate(peaks)]
         return ranks, Ended(wall_seconds=10.0)
 
-    monkeypatch.setattr("engine.tune.speed.seats.start", start)
+    monkeypatch.setattr("engine.trainings.script.speed.seats.start", start)
     spec = ranked_spec(RunSpec("bert-tiny", ranks=2, strategy="fsdp", device="cpu"), RankStarts(compare_speed=False))
     object.__setattr__(spec, "memory_limit_bytes", 10_000)  # below what any model of the catalogue holds
     made = tune_run.tune(spec).to_dict()

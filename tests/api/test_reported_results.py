@@ -10,8 +10,8 @@ import pytest
 
 from analysis.lists.use.load import held_since
 from analysis.models import AuditEntry, Device, Measurement, Run
-from engine.answers import FIRST_VERSION
-from tests.engine.answers.race_documents import document_of
+from engine.questions.answers import FIRST_VERSION
+from tests.engine.questions.answers.race_documents import document_of
 from tests.factories import make_device, make_spec, make_user
 from tests.factories.reports import (
     HOST,

@@ -12,7 +12,7 @@ from analysis.runs.kinds import rules_of
 from analysis.runs.queue.claim import DeviceSet
 from analysis.workers.supervisor import engine_arguments
 from engine.text.units import GIB
-from engine.tune.spec import TuneSpec
+from engine.trainings.script.spec import TuneSpec
 from tests.factories import make_card, make_device
 
 pytestmark = pytest.mark.django_db

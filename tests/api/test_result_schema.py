@@ -14,11 +14,11 @@ from analysis.api.result_schema import ORIGIN, RESULT, component, engine_compone
 from analysis.models import Run
 from engine.estimate.gpus import Gpu
 from engine.estimate.predict import estimate
-from engine.results.result import EstimateError, RunResult
-from engine.spec import RunSpec
-from tests.engine.answers.answers import originals
-from tests.engine.answers.own_race_documents import document_of
+from engine.facts.result import EstimateError, RunResult
+from engine.settings.spec import RunSpec
 from tests.engine.estimate.synthetic_models import card, model
+from tests.engine.questions.answers.answers import originals
+from tests.engine.questions.answers.own_race_documents import document_of
 from tests.factories import make_claimed_run, make_result, make_result_that_does_not_fit
 from tests.factories.matrix import estimated
 from tests.factories.results import finished, result

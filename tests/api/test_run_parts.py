@@ -8,8 +8,8 @@ from analysis.models import Device, Run
 from analysis.runs import services
 from analysis.runs.queue.placement import Placement
 from analysis.runs.services import LogLine
-from engine.faster.spec import FasterSpec
-from engine.results.result import Purpose
+from engine.facts.result import Purpose
+from engine.questions.faster.spec import FasterSpec
 from tests.factories import (
     make_card,
     make_claimed_run,

@@ -23,7 +23,7 @@ from benchmarks.public_start import (
 )
 from benchmarks.tune_public import LIST, listed
 
-TESTED = Path(__file__).resolve().parents[1] / "engine" / "tune" / "scripts"
+TESTED = Path(__file__).resolve().parents[1] / "engine" / "trainings" / "script" / "scripts"
 SCRIPTS = {script.name: script for script in listed()}
 
 

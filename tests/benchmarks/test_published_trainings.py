@@ -9,9 +9,9 @@ import torch
 
 from benchmarks import litgpt_model
 from benchmarks.time_left import RUNS, read_recordings
-from engine.catalog import WORKLOADS
 from engine.estimate import gpus
-from engine.spec import RunSpec
+from engine.settings.catalog import WORKLOADS
+from engine.settings.spec import RunSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED: dict[str, Any] = json.loads((ROOT / "benchmarks/data/published_trainings.json").read_text())

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Locator, expect
 
 from analysis.models import Run
-from engine.results.result import Outcome, Waste
+from engine.facts.result import Outcome, Waste
 from engine.text.units import GIB
 from tests.browser.chromium import Visitor
 from tests.browser.conftest import Visit

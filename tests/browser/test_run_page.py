@@ -12,7 +12,7 @@ from analysis.models import Subscription
 from analysis.runs import services
 from analysis.runs.queue.placement import Placement
 from analysis.runs.services import LogLine
-from engine.faster.spec import FasterSpec
+from engine.questions.faster.spec import FasterSpec
 from tests.browser.chromium import Visitor
 from tests.browser.conftest import Visit
 from tests.factories import make_claimed_run, make_device, make_measured_run, make_probe, make_result

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from analysis.models import Run, RunKind
-from engine.tune.spec import TuneSpec
+from engine.trainings.script.spec import TuneSpec
 from tests.browser.chromium import PHONE, WIDE, Visitor
 from tests.browser.conftest import Visit
 from tests.factories import make_card, make_device, make_measured_run, make_run

@@ -15,13 +15,13 @@ from pathlib import Path
 from unittest import mock
 
 from engine.errors import WorkloadFailed
-from engine.results.memory_breakdown import MemoryBreakdown
-from engine.results.result import Probe, RunResult
-from engine.runner import measure
-from engine.spec import RunSpec
-from engine.speed.comparison import TimedBlock
+from engine.facts.memory_breakdown import MemoryBreakdown
+from engine.facts.result import Probe, RunResult
+from engine.questions.size import measure
+from engine.race.speed.comparison import TimedBlock
+from engine.settings.spec import RunSpec
 from engine.text.units import MIB
-from engine.worker.handle import WorkerHandle
+from engine.trainings.catalogue.handle import WorkerHandle
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTEXT_BYTES = 480 * MIB
@@ -185,7 +185,7 @@ class WarmEngine:
         """A run without speeds on cards with these knobs. `emit` holds the run while it does something."""
         spec = RunSpec(**{"model": self.model, "device": "cuda", "soak_steps": 3, **fields})
         worker = self.fresh(spec, **knobs)
-        is_patient = mock.patch("engine.runner.FOREIGN_MEMORY_PAUSE_SECONDS", 0.0, create=True)
+        is_patient = mock.patch("engine.questions.size.FOREIGN_MEMORY_PAUSE_SECONDS", 0.0, create=True)
         with self.cards.in_force(), is_patient:
             return measure(spec, emit, worker=Untimed(worker), estimates=estimates, explains=False)
 

@@ -5,15 +5,15 @@ import os
 import sys
 from functools import partial
 
-from engine.execution import Execution
+from engine.facts.provenance.read import run_facts
+from engine.machine.execution import Execution
 from engine.machine.scratch import scratch_folder
-from engine.provenance.read import run_facts
-from engine.tune.faster.spec import OwnRaceSpec
-from engine.tune.faster.starts import OTHER_SEED, Starts
-from engine.tune.faster.variants import VARIANTS
-from engine.tune.start.command import begin_command
-from engine.tune.start.file_changes import WrittenFiles
-from engine.tune.start.held import HeldStarts
+from engine.trainings.script.faster.spec import OwnRaceSpec
+from engine.trainings.script.faster.starts import OTHER_SEED, Starts
+from engine.trainings.script.faster.variants import VARIANTS
+from engine.trainings.script.notes.file_changes import WrittenFiles
+from engine.trainings.script.start.command import begin_command
+from engine.trainings.script.start.held import HeldStarts
 
 changes, command = sys.argv[1].split(","), tuple(sys.argv[2:])
 spec = OwnRaceSpec(command, device="cuda:0", current_batch_size=8)

@@ -3,7 +3,7 @@
 import sys
 
 from engine.cli.main import main
-from engine.speed import comparison
+from engine.race.speed import comparison
 
 if __name__ == "__main__":
     comparison.EXTRA_SECONDS = 0.5

@@ -15,7 +15,7 @@ from benchmarks.estimated_ranks import emulated_peak
 from engine.estimate.gpus import find
 from engine.estimate.predict import estimate_at
 from engine.estimate.tracing import trace
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 
 RANKS, SIZE, CARD = 8, 64, find("a100-40gb")  # whose processors and workspaces the made-up card has
 CUDA = torch.device("cuda")

@@ -8,9 +8,9 @@ import pytest
 from engine.estimate.batch_model import BatchModel
 from engine.estimate.gpus import find
 from engine.estimate.predict import Replays, estimate_at
-from engine.spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS, RunSpec
+from engine.settings.spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS, RunSpec
 from engine.text.units import GIB, MIB
-from engine.worker.handle import WorkerHandle
+from engine.trainings.catalogue.handle import WorkerHandle
 from tests.cuda_stand_in.cards import Cards
 
 ALLOCATED, RESERVED = 0.01, 0.02

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine.errors import DeviceUnavailable
-from engine.results.result import Boundary, Probe, Reason, RunResult
+from engine.facts.result import Boundary, Probe, Reason, RunResult
 from engine.text.units import GIB, MIB
 from tests.cuda_stand_in.cards import CONTEXT_BYTES, Cards, WarmEngine
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.results.result import Outcome, Reason
+from engine.facts.result import Outcome, Reason
 from engine.text.units import GIB, MIB
 from tests.cuda_stand_in.cards import Cards, WarmEngine
 

@@ -10,12 +10,12 @@ from threading import Thread
 
 import pytest
 
-from engine.catalog import workload_ids
 from engine.errors import TimeIsUp, WorkerFailed
-from engine.results.result import Probe
-from engine.spec import RunSpec
+from engine.facts.result import Probe
+from engine.settings.catalog import workload_ids
+from engine.settings.spec import RunSpec
 from engine.text.units import GIB
-from engine.worker.handle import WorkerHandle
+from engine.trainings.catalogue.handle import WorkerHandle
 from tests.cuda_stand_in.cards import CONTEXT_BYTES, Cards, WarmEngine, uuid
 
 CARD = {"memory": 4 * GIB}

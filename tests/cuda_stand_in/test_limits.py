@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from engine.results.memory_breakdown import ACTIVATIONS, PARAMETERS, MemoryBreakdown, by_kind
-from engine.results.result import Probe
+from engine.facts.memory_breakdown import ACTIVATIONS, PARAMETERS, MemoryBreakdown, by_kind
+from engine.facts.result import Probe
 from engine.text.units import GIB, MIB
 from tests.cuda_stand_in.cards import CONTEXT_BYTES, Cards, WarmEngine
 
@@ -25,7 +25,7 @@ FILL = """
 import json, os, sys
 import torch
 from engine.measurement.device import open_device
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 
 def fill(limit):
     device = open_device(RunSpec("bert-tiny", device="cuda", memory_limit_bytes=limit))

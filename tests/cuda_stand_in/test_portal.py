@@ -24,7 +24,7 @@ from analysis.models import Device
 from analysis.runs import services
 from analysis.runs.queue.placement import Placement
 from engine.estimate.spec import EstimateSpec
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 spec = RunSpec("bert-tiny", device="cuda:0", sequence_length=32, max_batch_size=8, current_batch_size=8, soak_steps=3)
 runs = [services.run_create(spec=spec, place=Placement(device=Device.objects.get(uuid=uuid))) for uuid in {uuids}]
 runs += [services.run_create(spec=EstimateSpec(spec, gpu)) for gpu in ("a100-40gb", "all")]

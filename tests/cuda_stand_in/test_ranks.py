@@ -9,7 +9,7 @@ import pytest
 from engine.text.units import GIB, MIB
 from tests.cuda_stand_in.cards import ROOT, Cards
 
-SCRIPT = str(ROOT / "tests/engine/tune/scripts/ranks_on_card.py")
+SCRIPT = str(ROOT / "tests/engine/trainings/script/scripts/ranks_on_card.py")
 TORCHRUN = ("-m", "torch.distributed.run", "--nproc-per-node", "8")
 OF_NCCL = 688 * MIB
 
@@ -65,7 +65,7 @@ def test_a_training_that_is_sharded_the_older_way_is_emulated_too(cards: Cards) 
 )
 def test_a_training_that_a_library_shards_is_emulated(library: str, launcher: tuple[str, ...], cards: Cards) -> None:
     cards.set(memory=2 * GIB)
-    script = ROOT / "tests/engine/tune/scripts/sharded_by_library.py"
+    script = ROOT / "tests/engine/trainings/script/scripts/sharded_by_library.py"
     tune = ("-m", "engine", "tune", "--json", "--emulate-ranks", "2", "--current-batch-size", "8", "--max", "8")
     command = (sys.executable, *launcher, str(script), "--by", library, "--batch-size", "{batch_size}")
     done = cards.run(sys.executable, *tune, "--", *command, seconds=900)

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.errors import DeviceUnavailable, EngineError, WorkerFailed, WorkloadFailed
-from engine.results.result import Outcome, Reason
+from engine.facts.result import Outcome, Reason
 from engine.text.units import GIB
 from tests.cuda_stand_in.cards import WarmEngine
 

@@ -10,7 +10,7 @@ from engine.machine.device_lock import held, lock_path
 from engine.text.units import GIB, MIB
 from tests.cuda_stand_in.cards import ROOT, Cards, uuid
 
-SCRIPT = str(ROOT / "tests/engine/tune/scripts/on_card.py")
+SCRIPT = str(ROOT / "tests/engine/trainings/script/scripts/on_card.py")
 LIMIT_BYTES = GIB
 
 
@@ -70,7 +70,7 @@ def test_somebody_else_on_the_card_prevents_the_certificate_of_a_command(cards: 
 
 def test_a_whole_run_on_a_card_is_limited_by_its_longest_row(cards: Cards) -> None:
     cards.set(memory=4 * GIB)
-    script = str(ROOT / "tests/engine/tune/scripts/whole_on_card.py")
+    script = str(ROOT / "tests/engine/trainings/script/scripts/whole_on_card.py")
     tune = [sys.executable, "-m", "engine", "tune", "--device", "cuda:0", "--memory-limit", "1GiB", "--json"]
     done = cards.run(
         *tune, "--whole-run", "--no-compare-speed", "--", sys.executable, script, "{batch_size}", "{out}", seconds=900

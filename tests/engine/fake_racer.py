@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from engine.errors import TimeIsUp, WorkerFailed
-from engine.execution import Execution
-from engine.faster.result import FasterResult
-from engine.faster.run import race
-from engine.faster.spec import FasterSpec
-from engine.results.losses import Losses
-from engine.results.result import Outcome, Probe
-from engine.spec import RunSpec
-from engine.speed.comparison import TimedBlock
+from engine.facts.losses import Losses
+from engine.facts.result import Outcome, Probe
+from engine.machine.execution import Execution
+from engine.questions.faster.result import FasterResult
+from engine.questions.faster.run import race
+from engine.questions.faster.spec import FasterSpec
+from engine.race.speed.comparison import TimedBlock
+from engine.settings.spec import RunSpec
 from tests.engine.fake_worker import FakeWorker
 
 LOSSES = (2.0, 1.5, 1.2, 1.1, 1.0)

@@ -7,10 +7,10 @@ from typing import Any
 
 from engine.errors import EstimateImpossible, TimeIsUp
 from engine.estimate.batch_model import BatchModel, MemoryBlock, Skeleton
-from engine.progress import Progress
-from engine.results.memory_breakdown import MemoryBreakdown
-from engine.results.result import DeviceFacts, Outcome, Probe
-from engine.speed.comparison import TimedBlock
+from engine.facts.memory_breakdown import MemoryBreakdown
+from engine.facts.progress import Progress
+from engine.facts.result import DeviceFacts, Outcome, Probe
+from engine.race.speed.comparison import TimedBlock
 from tests.engine.synthetic_devices import Device
 
 

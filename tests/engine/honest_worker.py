@@ -6,12 +6,12 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from engine.progress import Progress
-from engine.results.result import MemoryByKind, Probe
-from engine.resume import EarlierAttempt
-from engine.runner import measure
-from engine.spec import RunSpec
-from engine.speed.comparison import TimedBlock
+from engine.facts.progress import Progress
+from engine.facts.result import MemoryByKind, Probe
+from engine.questions.size import measure
+from engine.race.speed.comparison import TimedBlock
+from engine.search.resume import EarlierAttempt
+from engine.settings.spec import RunSpec
 from engine.text.units import MIB
 from tests.engine.fake_worker import FakeWorker
 from tests.engine.synthetic_devices import Device

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engine.tune.speed import seats
+from engine.trainings.script.speed import seats
 
 
 class QuietMachine:

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -10,8 +11,8 @@ import pytest
 
 from engine.cli.main import COMMANDS
 from engine.errors import SpecError
-from engine.kinds import KINDS, RunKind, answered, subcommand
-from engine.validation.spec import ValidationSpec
+from engine.questions.kinds import KINDS, RunKind, answered, subcommand
+from engine.questions.validation.spec import ValidationSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 TORCH_SIDE = {
@@ -22,12 +23,12 @@ TORCH_SIDE = {
         *("timing", "torchvision_schemas", "traced_step", "workloads"),
     )
 }
-TORCH_SIDE |= {"demo", "validation.measure", "estimate.measure_calibration", "ranks.emulated_group"}
+TORCH_SIDE |= {"demo", "questions.validation.measure", "estimate.measure_calibration", "settings.ranks.emulated_group"}
 TORCH_SIDE |= {
     f"estimate.tracing.{name}"
     for name in ("attention", "fake_cuda", "fake_tensors", "onednn", "ranks", "recorder", "trace")
 }
-HOOK = ROOT / "engine" / "tune" / "hook"  # runs inside the training of somebody else
+HOOK = ROOT / "engine" / "trainings" / "script" / "hook"  # runs inside the training of somebody else
 OWN_FILES = [path for path in (ROOT / "engine").rglob("*.py") if path.parent != HOOK]
 TORCH_FREE = sorted({".".join(p.relative_to(ROOT / "engine").with_suffix("").parts) for p in OWN_FILES} - TORCH_SIDE)
 MOST_FILES = 25  # of a folder, so that its list is read at a glance
@@ -59,6 +60,14 @@ def test_no_file_imports_against_the_direction(package):
         for name in imported(path) & FORBIDDEN[package]
     }
     assert not offenders
+
+
+def test_the_document_of_the_architecture_shows_the_order_that_is_checked() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    shown = " ".join((ROOT / "docs" / "architecture.md").read_text().split())
+    for contract in contracts:
+        for package in contract.get("containers", ()):
+            assert f"{package}/ {' > '.join(contract['layers']).replace(' |', ',')}" in shown
 
 
 def test_the_hook_needs_nothing_but_python_and_its_own_files() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import TimeIsUp, WorkerFailed
-from engine.results.memory_breakdown import (
+from engine.facts.memory_breakdown import (
     ACTIVATIONS,
     CONTENT_LABELS,
     MOST_ENTRIES,
@@ -25,9 +25,9 @@ from engine.results.memory_breakdown import (
     entries_of,
     layer_pattern,
 )
-from engine.results.result import Outcome, Reason
-from engine.runner import measure
-from engine.spec import RunSpec
+from engine.facts.result import Outcome, Reason
+from engine.questions.size import measure
+from engine.settings.spec import RunSpec
 from engine.text.units import GIB, MIB
 from tests.engine.fake_worker import FakeWorker
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from engine.catalog import WORKLOADS
 from engine.cli.main import main
 from engine.describe.commands import describe_like, measure_command
 from engine.errors import SpecError
 from engine.estimate.gpus import find as find_gpu
 from engine.estimate.predict import check
 from engine.estimate.spec import EstimateSpec
-from engine.runner import measure
+from engine.questions.size import measure
+from engine.settings.catalog import WORKLOADS
 from engine.settings.profiles import PROFILES, find
-from engine.spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS, RunSpec
+from engine.settings.spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS, RunSpec
 from tests.engine.fake_worker import FakeWorker
 
 

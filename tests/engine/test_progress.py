@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 import torch
 
+from engine.describe.time_left.live_progress import LONGEST_SECONDS, progress_after, seconds_of
+from engine.facts.progress import Paced
 from engine.measurement.device import Cpu
 from engine.measurement.probe import Bench, run_probe
 from engine.measurement.workloads import build
-from engine.progress import Paced
-from engine.runner import measure
-from engine.spec import RunSpec
+from engine.questions.size import measure
+from engine.settings.spec import RunSpec
 from engine.text.units import MIB
-from engine.time_left.live_progress import LONGEST_SECONDS, progress_after, seconds_of
 from tests.engine.fake_worker import FakeWorker
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from engine.cli.main import main
 from engine.errors import SpecError
-from engine.results.result import DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult
-from engine.results.result_file import result_in, write_result
-from engine.resume import EarlierAttempt
-from engine.runner import measure
-from engine.spec import RunSpec
+from engine.facts.result import DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult
+from engine.facts.result_file import result_in, write_result
+from engine.questions.size import measure
+from engine.search.resume import EarlierAttempt
+from engine.settings.spec import RunSpec
 from tests.engine.fake_worker import FakeWorker
 from tests.engine.synthetic_devices import KINDS, Device, make_device
 

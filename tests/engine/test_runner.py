@@ -10,12 +10,12 @@ import pytest
 from engine.cli.measure import exit_status
 from engine.describe.result import answer_of, answer_of_check, is_today_refused
 from engine.errors import WorkerFailed, WorkloadFailed
-from engine.results.intervals import NORMAL_95
-from engine.results.result import Outcome, Purpose, Reason, RecommendedBy, RunResult
-from engine.results.speed_rounds import SpeedClaim
-from engine.runner import measure
-from engine.spec import RunSpec
-from engine.speed.rounds import RUN_TO_RUN
+from engine.facts.intervals import NORMAL_95
+from engine.facts.result import Outcome, Purpose, Reason, RecommendedBy, RunResult
+from engine.facts.speed_rounds import SpeedClaim
+from engine.questions.size import measure
+from engine.race.speed.rounds import RUN_TO_RUN
+from engine.settings.spec import RunSpec
 from tests.engine.fake_worker import FakeWorker
 
 

@@ -7,15 +7,25 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.timing_simulation import simulate
-from engine.build_result import answer
 from engine.describe.result import answer_of
-from engine.results.intervals import NORMAL_95, Interval, interval
-from engine.results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Purpose, Reason, RunResult, Timings
-from engine.results.savings import cost_per_million_samples_usd, savings, waste
-from engine.results.speed_rounds import SpeedClaim
-from engine.results.stats import decisive_probes, is_steady
-from engine.spec import RunSpec
-from engine.speed.comparison import Comparison
+from engine.facts.intervals import NORMAL_95, Interval, interval
+from engine.facts.result import (
+    Boundary,
+    DeviceFacts,
+    Outcome,
+    Point,
+    Probe,
+    Purpose,
+    Reason,
+    RunResult,
+    Timings,
+)
+from engine.facts.savings import cost_per_million_samples_usd, savings, waste
+from engine.facts.speed_rounds import SpeedClaim
+from engine.facts.stats import decisive_probes, is_steady
+from engine.race.speed.comparison import Comparison
+from engine.settings.spec import RunSpec
+from engine.trainings.build_result import answer
 from tests.factories import make_probe, make_refusal, make_spec
 
 

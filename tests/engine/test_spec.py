@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.catalog import WORKLOADS
 from engine.errors import SpecError
-from engine.spec import RunSpec
+from engine.settings.catalog import WORKLOADS
+from engine.settings.spec import RunSpec
 
 WRONG = [
     ({}, "model", "is required"),

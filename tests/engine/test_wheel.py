@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-SCRIPTS = Path(__file__).parent / "tune" / "scripts"
+SCRIPTS = Path(__file__).parent / "trainings" / "script" / "scripts"
 NOT_PACKAGED = {"DJANGO_SETTINGS_MODULE", "PYTHONPATH"}
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in NOT_PACKAGED}
 TUNE = ("tune", "--device", "cpu", "--json", "--max", "24", "--current-batch-size", "24")

@@ -12,7 +12,7 @@ from analysis.permissions import OPERATOR, ROLES
 from analysis.runs import services
 from analysis.runs.queue.placement import Placement
 from engine.estimate.spec import EstimateSpec
-from engine.results.result import (
+from engine.facts.result import (
     Boundary,
     DeviceFacts,
     MemoryByKind,
@@ -25,9 +25,9 @@ from engine.results.result import (
     Savings,
     Waste,
 )
-from engine.spec import RunSpec
+from engine.questions.validation.spec import ValidationSpec
+from engine.settings.spec import RunSpec
 from engine.text.units import GIB, MIB
-from engine.validation.spec import ValidationSpec
 
 CAPACITY_BYTES = 8 * GIB
 

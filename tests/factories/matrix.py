@@ -8,10 +8,10 @@ from analysis.runs import services
 from analysis.runs.columns.matrix_store import cells_renew
 from analysis.runs.kinds import spec_columns
 from engine.estimate.gpus import gpus
-from engine.results.result import DeviceFacts
-from engine.tune.catalogue.spec import requested_spec
-from engine.tune.result import Training
-from engine.tune.spec import TuneSpec
+from engine.facts.result import DeviceFacts
+from engine.trainings.script.ranked_spec import requested_spec
+from engine.trainings.script.result import Training
+from engine.trainings.script.spec import TuneSpec
 from tests.factories import make_card, make_claimed_estimate, make_claimed_run
 from tests.factories.estimates import estimate_of_card
 from tests.factories.results import result

@@ -7,7 +7,7 @@ from django.test import Client
 
 from analysis.models import Device, Run
 from analysis.runs import services
-from engine.results.result import RunResult
+from engine.facts.result import RunResult
 from engine.text.units import GIB
 from tests.factories import make_claimed_run, make_spec
 from tests.factories.estimates import estimate_of_card, estimated_at

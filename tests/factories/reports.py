@@ -12,14 +12,14 @@ from django.test import Client
 
 from analysis.accounts.tokens import token_create
 from analysis.models import Run
-from engine.build_result import answer
-from engine.results.not_compared import NotCompared
-from engine.results.result import DeviceFacts, MemoryByKind, Probe, Purpose, RunResult, Timings
+from engine.facts.not_compared import NotCompared
+from engine.facts.result import DeviceFacts, MemoryByKind, Probe, Purpose, RunResult, Timings
+from engine.race.speed.comparison import Comparison
 from engine.search.boundary import boundary_of_search, boundary_of_soak
 from engine.search.unguided import Found
-from engine.spec import SOAK_STEPS_CPU
-from engine.speed.comparison import Comparison
+from engine.settings.spec import SOAK_STEPS_CPU
 from engine.text.units import GIB, MIB
+from engine.trainings.build_result import answer
 from tests.factories import CAPACITY_BYTES, STACK, make_probe, make_refusal, make_spec
 
 HOST, STARTED_AT = "node7", "2026-11-20T10:00:00+00:00"

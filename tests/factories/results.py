@@ -7,7 +7,7 @@ from typing import Any
 from analysis.lists.comparison.compared_run import ComparedRun, compared_run_of
 from analysis.models import Device, Run
 from analysis.runs import services
-from engine.results.result import DeviceFacts, Point, Probe, RunResult
+from engine.facts.result import DeviceFacts, Point, Probe, RunResult
 from engine.text.units import GIB
 from tests.factories import (
     make_claimed_estimate,

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from engine.results.intervals import Interval
-from engine.results.result import Boundary, Reason, RecommendedBy, RunResult, Speed
-from engine.results.savings import savings
-from engine.results.speed_rounds import ComparedSizes, SpeedBlock, SpeedClaim, SpeedRound, Stage
+from engine.facts.intervals import Interval
+from engine.facts.result import Boundary, Reason, RecommendedBy, RunResult, Speed
+from engine.facts.savings import savings
+from engine.facts.speed_rounds import ComparedSizes, SpeedBlock, SpeedClaim, SpeedRound, Stage
 from tests.factories import make_result
 
 SPEED = Speed(

@@ -5,10 +5,10 @@ from typing import Any
 
 from analysis.models import Run, RunKind
 from analysis.runs import services
-from engine.results.not_compared import NotCompared
-from engine.results.result import RunResult
-from engine.tune.result import Training
-from engine.tune.spec import TuneSpec
+from engine.facts.not_compared import NotCompared
+from engine.facts.result import RunResult
+from engine.trainings.script.result import Training
+from engine.trainings.script.spec import TuneSpec
 from tests.factories import make_claimed_run, make_result
 from tests.factories.speeds import make_unmeasurable_result
 

@@ -16,10 +16,10 @@ from argparse import ArgumentParser
 from collections.abc import Iterable
 from pathlib import Path
 
-from engine.results.result import Outcome, Probe, RunResult
-from engine.results.result_file import write_result
-from engine.resume import EarlierAttempt
-from engine.spec import RunSpec
+from engine.facts.result import Outcome, Probe, RunResult
+from engine.facts.result_file import write_result
+from engine.search.resume import EarlierAttempt
+from engine.settings.spec import RunSpec
 from tests.fake_engine import (
     FACTS,
     flood,
@@ -118,7 +118,7 @@ def garbage(engine: Engine) -> None:
 
 
 def flooding(engine: Engine) -> None:
-    flood(engine.spec)
+    flood(engine.settings.spec)
 
 
 def grandchild(engine: Engine) -> None:

@@ -6,16 +6,16 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from engine.catalog.stored_workload import is_own_training
 from engine.describe.key_figures import key_figures
-from engine.from_json import from_json
-from engine.kinds import answered
-from engine.results.memory_breakdown import LiveBlock, MemoryBreakdown, Request, entries_of
-from engine.results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Waste
-from engine.spec import RunSpec, SearchSpec
+from engine.facts.memory_breakdown import LiveBlock, MemoryBreakdown, Request, entries_of
+from engine.facts.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Waste
+from engine.questions.kinds import answered
+from engine.settings.catalog.stored_workload import is_own_training
+from engine.settings.spec import RunSpec, SearchSpec
+from engine.text.from_json import from_json
 from engine.text.units import GIB, MIB
-from engine.tune.result import Training
-from engine.tune.spec import TuneSpec, read_tuned_spec
+from engine.trainings.script.result import Training
+from engine.trainings.script.spec import TuneSpec, read_tuned_spec
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit, make_spec
 from tests.factories.speeds import (
     make_ahead_result,

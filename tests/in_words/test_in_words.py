@@ -21,14 +21,14 @@ from engine.describe.does_not_fit import ways_to_fit
 from engine.describe.key_figures import figures, nothing_to_gain
 from engine.describe.reserve import describe_reserve
 from engine.describe.result import answer_of_check, describe_timing, time_by_part
-from engine.documents import words
-from engine.documents.estimated import EstimatedCard
-from engine.documents.measured import Measured
+from engine.describe.time_left.phase_facts import event_line
 from engine.estimate.gpus import gpus
 from engine.estimate.types import Estimate
-from engine.from_json import from_json
-from engine.spec import RunSpec
-from engine.time_left.phase_facts import event_line
+from engine.questions.documents import words
+from engine.questions.documents.estimated import EstimatedCard
+from engine.questions.documents.measured import Measured
+from engine.settings.spec import RunSpec
+from engine.text.from_json import from_json
 from tests.fake_engine import estimate_of
 from tests.in_words.documents import documents, key_line, probes, result_of
 

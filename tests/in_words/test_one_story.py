@@ -14,8 +14,8 @@ from analysis.presentation.kinds import presentation_of
 from analysis.runs.marks.share_links import share_link_create
 from engine.cli.printing.result_text import answer_lines, summary
 from engine.describe.speed import speed_of, stated_reason
-from engine.results.result import RunResult
-from engine.results.speed_rounds import SpeedClaim
+from engine.facts.result import RunResult
+from engine.facts.speed_rounds import SpeedClaim
 from tests.engine.fake_racer import FAST
 from tests.factories.pages import finished, page, words
 from tests.factories.speeds import (

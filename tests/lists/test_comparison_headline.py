@@ -15,7 +15,7 @@ from analysis.lists.comparison.scaling import figure_rows
 from analysis.lists.environment import NOT_RECORDED, changed, environment_facts
 from analysis.models import Run
 from engine.describe.result import WORDS_MOST
-from engine.results.result import RunResult
+from engine.facts.result import RunResult
 from engine.text.units import GIB
 from tests.factories import make_spec
 from tests.factories.results import CARD, ENVIRONMENT, estimate, result, subject

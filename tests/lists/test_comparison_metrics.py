@@ -18,7 +18,7 @@ from analysis.lists.comparison.metrics import (
 from analysis.models import Run
 from analysis.presentation.charts.plots import pareto_front
 from analysis.presentation.formatting import number
-from engine.results.result import Reason
+from engine.facts.result import Reason
 from engine.text.units import GIB
 from tests.factories import make_result_that_does_not_fit, make_spec
 from tests.factories.results import estimate, result, subject

@@ -8,8 +8,8 @@ from analysis.lists.comparison.query import CompareQuery
 from analysis.lists.runs.columns import COLUMNS, DEFAULT, columns_named, moved, sort_named
 from analysis.lists.trend.query import TrendForm
 from analysis.runs.columns.series import SeriesKey
-from engine.tune.catalogue.spec import requested_spec
-from engine.tune.spec import TuneSpec
+from engine.trainings.script.ranked_spec import requested_spec
+from engine.trainings.script.spec import TuneSpec
 from tests.factories import make_spec
 
 

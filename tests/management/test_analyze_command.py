@@ -11,7 +11,7 @@ from django_q.models import OrmQ
 from analysis.models import Run, State
 from analysis.workers import device_discovery
 from analysis.workers.device_lock import device_lock
-from engine.results.result import DeviceFacts
+from engine.facts.result import DeviceFacts
 from engine.text.units import GIB
 from tests.factories import make_device, make_run
 from tests.fake_engine import FAKE_ENGINE

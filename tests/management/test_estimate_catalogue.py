@@ -8,9 +8,9 @@ from django.test import Client
 
 from analysis.models import AuditEntry, Run, State
 from engine import __version__
-from engine.catalog import workload_ids
-from engine.kinds import answered
-from tests.engine.answers.answers import originals
+from engine.questions.kinds import answered
+from engine.settings.catalog import workload_ids
+from tests.engine.questions.answers.answers import originals
 from tests.factories import make_device, make_measured_run
 from tests.factories.estimates import make_stored_estimate
 

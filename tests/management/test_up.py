@@ -17,7 +17,7 @@ from django.db import connection
 from analysis.database import migration_lock
 from analysis.management.commands import up
 from analysis.management.commands.worker import find_device
-from engine.results.result import DeviceFacts
+from engine.facts.result import DeviceFacts
 from engine.text.units import GIB
 from tests.factories import make_device
 

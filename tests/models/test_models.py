@@ -23,8 +23,8 @@ from analysis.models import (
     State,
     Throttle,
 )
-from engine.catalog import workload_ids
-from engine.results.result import MemoryByKind, Outcome, Probe, Purpose, Reason
+from engine.facts.result import MemoryByKind, Outcome, Probe, Purpose, Reason
+from engine.settings.catalog import workload_ids
 from engine.settings.step_settings import OPTIMIZER_LABELS, PRECISIONS
 from tests.factories import make_device, make_run
 from tests.factories.history import store

@@ -11,7 +11,7 @@ from django.test import Client
 from analysis.models import Run, SavedView, TrendAcknowledgement
 from analysis.models.text import plain_line, plain_text, storable_json, storable_text
 from analysis.runs import services
-from engine.tune.spec import TuneSpec
+from engine.trainings.script.spec import TuneSpec
 from tests.factories import FACTS, make_claimed_run, make_device, make_measured_run, make_result, make_run, make_spec
 
 pytestmark = pytest.mark.django_db

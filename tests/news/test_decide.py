@@ -16,8 +16,8 @@ from analysis.news.decide import contradiction, new_steps, news_after, note_sile
 from analysis.news.deliver import LONGEST_SECONDS, delay_seconds
 from analysis.permissions import VIEWER
 from analysis.runs import services
-from engine.documents.estimated import EstimatedCard
-from engine.results.result import Boundary, Reason
+from engine.facts.result import Boundary, Reason
+from engine.questions.documents.estimated import EstimatedCard
 from tests.factories import make_claimed_run, make_device, make_host, make_measured_run, make_result, make_user
 from tests.factories.estimates import estimate_of_card
 

@@ -25,9 +25,9 @@ from analysis.presentation.labels import settings_in_full
 from analysis.runs.gpu_catalog import Price
 from engine.describe.estimate import describe_known_error
 from engine.describe.result import WORDS_MOST
-from engine.documents.estimated import EstimatedCard
 from engine.estimate.gpus import gpus
-from engine.spec import RunSpec
+from engine.questions.documents.estimated import EstimatedCard
+from engine.settings.spec import RunSpec
 from engine.text.units import GIB
 from tests.fake_engine import estimate_of
 

@@ -9,13 +9,13 @@ from analysis.presentation.kinds.validation import headline as headline_of_valid
 from analysis.presentation.result_summary import headline, verdict
 from engine.describe.key_figures import key_figures
 from engine.describe.result import WORDS_MOST
-from engine.documents.measured import Measured
-from engine.documents.stored import StoredSpec
-from engine.documents.validated import Validated
-from engine.results.not_compared import NotCompared
-from engine.results.result import Boundary, Reason, RunResult, Savings
+from engine.facts.not_compared import NotCompared
+from engine.facts.result import Boundary, Reason, RunResult, Savings
+from engine.questions.documents.measured import Measured
+from engine.questions.documents.stored import StoredSpec
+from engine.questions.documents.validated import Validated
+from engine.questions.validation.verdict import Check, Verdict
 from engine.text.units import GIB
-from engine.validation.verdict import Check, Verdict
 from tests.factories import make_result, make_result_that_does_not_fit, make_spec
 from tests.factories.speeds import (
     make_bound_result,

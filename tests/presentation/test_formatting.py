@@ -11,7 +11,7 @@ from analysis.presentation.labels import describe_precision, describe_settings
 from analysis.presentation.probe_rows import probe_lines
 from analysis.templatetags.units import breakable
 from engine.describe.probe import describe_probe
-from engine.results.result import Outcome, Probe
+from engine.facts.result import Outcome, Probe
 from engine.text.units import GIB, MIB, exact_bytes
 from tests.factories import make_spec
 

@@ -4,10 +4,10 @@ from typing import Any
 
 from analysis.presentation.what_to_change import frontier_plot, frontier_shown
 from analysis.runs.earlier.what_to_change import Measured
-from engine.documents.estimated import StoredFrontier
 from engine.estimate.frontier import frontier_of, grid_of, specs_of
 from engine.estimate.predict import estimate
-from engine.spec import RunSpec
+from engine.questions.documents.estimated import StoredFrontier
+from engine.settings.spec import RunSpec
 from engine.text.units import MIB
 from tests.engine.estimate.synthetic_models import card, model
 

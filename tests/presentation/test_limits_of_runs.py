@@ -8,7 +8,7 @@ from django.test import Client
 from analysis.models import Run
 from analysis.presentation.labels import limit_of_run, name_of_run
 from analysis.runs import services
-from engine.spec import CPU_DEFAULT_LIMIT_BYTES
+from engine.settings.spec import CPU_DEFAULT_LIMIT_BYTES
 from engine.text.units import GIB, MIB
 from tests.factories import make_card, make_claimed_run, make_device, make_estimate, make_measured_run, make_run
 

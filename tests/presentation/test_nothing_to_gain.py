@@ -9,9 +9,9 @@ from engine.describe.boundary import certificate_lines
 from engine.describe.key_figures import NothingToGain, nothing_to_gain
 from engine.describe.result import describe_timing
 from engine.describe.speed import others_of
-from engine.documents.measured import Measured
-from engine.results.result import Boundary, DeviceFacts, Purpose, Reason, RunResult
-from engine.results.speed_rounds import SpeedRound, Stage
+from engine.facts.result import Boundary, DeviceFacts, Purpose, Reason, RunResult
+from engine.facts.speed_rounds import SpeedRound, Stage
+from engine.questions.documents.measured import Measured
 from engine.text.units import GIB
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit, make_spec
 from tests.factories.speeds import (

@@ -15,17 +15,10 @@ from engine.describe.boundary import CPU_COUNTS_TENSORS, certificate_lines, why_
 from engine.describe.key_figures import figures, key_figures
 from engine.describe.reserve import describe_reserve
 from engine.describe.result import describe_timing
-from engine.documents.measured import Measured
-from engine.documents.words import paste, paste_note
-from engine.results.not_compared import NotCompared
-from engine.results.result import (
-    Boundary,
-    DeviceFacts,
-    Point,
-    Purpose,
-    Reason,
-    RunResult,
-)
+from engine.facts.not_compared import NotCompared
+from engine.facts.result import Boundary, DeviceFacts, Point, Purpose, Reason, RunResult
+from engine.questions.documents.measured import Measured
+from engine.questions.documents.words import paste, paste_note
 from engine.text.units import GIB, MIB, format_least_usd
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit, make_spec
 from tests.factories.speeds import (

@@ -11,16 +11,16 @@ from analysis.presentation.result_summary import (
 from engine.describe.key_figures import figures, nothing_to_gain
 from engine.describe.ranks import describe_imbalance, rank_peaks
 from engine.describe.result import describe_timing
-from engine.documents.measured import Measured
-from engine.documents.stored import StoredSpec
-from engine.documents.words import loader_limit, own_setting, paste, training_rows
-from engine.results.not_compared import NotCompared
-from engine.results.result import Outcome, Probe, Purpose, RunResult
-from engine.results.speed_rounds import SpeedBlock, SpeedRound, Stage
-from engine.spec import RunSpec
-from engine.tune.catalogue.spec import ranked_spec
-from engine.tune.result import Throughput, Training
-from engine.tune.spec import TuneSpec, function_command
+from engine.facts.not_compared import NotCompared
+from engine.facts.result import Outcome, Probe, Purpose, RunResult
+from engine.facts.speed_rounds import SpeedBlock, SpeedRound, Stage
+from engine.questions.documents.measured import Measured
+from engine.questions.documents.stored import StoredSpec
+from engine.questions.documents.words import loader_limit, own_setting, paste, training_rows
+from engine.settings.spec import RunSpec
+from engine.trainings.script.ranked_spec import ranked_spec
+from engine.trainings.script.result import Throughput, Training
+from engine.trainings.script.spec import TuneSpec, function_command
 from tests.factories.speeds import make_timed_result, make_unmeasurable_result
 
 COMMAND = ("python", "train.py", "{batch_size}")

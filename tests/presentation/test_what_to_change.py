@@ -5,7 +5,7 @@ import pytest
 from analysis.presentation.what_to_change import changes_plot, changes_shown, describe_gain, variant_text
 from analysis.runs.earlier.what_to_change import Measured
 from engine.estimate.what_to_change import Evaluated, Scope, Variant, WhatToChange, what_to_change
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 from tests.engine.synthetic_estimates import evaluated
 
 

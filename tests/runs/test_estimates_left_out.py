@@ -10,7 +10,7 @@ from analysis.runs import services
 from analysis.runs.columns.result_columns import measured_columns
 from analysis.runs.queue.forecast import queue_positions, typical_seconds
 from analysis.workers.health import estimate_left_lying, readiness, run_left_lying
-from engine.documents.measured import Measured
+from engine.questions.documents.measured import Measured
 from tests.factories import make_card, make_claimed_estimate, make_device, make_estimate, make_result, make_run
 from tests.factories.estimates import estimate_of_card
 from tests.workers.test_metrics import samples

@@ -9,8 +9,8 @@ import pytest
 from analysis.models import MatrixCell
 from analysis.runs.columns.matrix_cells import Cell, settings_key
 from analysis.runs.kinds import BY_KIND
-from engine.kinds import KINDS
-from engine.results.result import DeviceFacts, Point, RunResult
+from engine.facts.result import DeviceFacts, Point, RunResult
+from engine.questions.kinds import KINDS
 from engine.text.units import GIB
 from tests.factories import make_probe, make_result, make_spec
 from tests.factories.estimates import estimated_at

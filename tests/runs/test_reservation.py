@@ -13,10 +13,10 @@ from analysis.runs.kinds.rules import Spec
 from analysis.runs.queue.reservation import Seat, WaitingRun, starts
 from analysis.runs.queue.retry_policy import Cause, decide_retry, describe_attempts
 from engine.estimate.spec import EstimateSpec
-from engine.faster.spec import FasterSpec
-from engine.tune.faster.spec import OWN, OwnRaceSpec
-from engine.tune.spec import TuneSpec
-from engine.validation.spec import ValidationSpec
+from engine.questions.faster.spec import FasterSpec
+from engine.questions.validation.spec import ValidationSpec
+from engine.trainings.script.faster.spec import OWN, OwnRaceSpec
+from engine.trainings.script.spec import TuneSpec
 from tests.factories import make_spec
 
 LONG, SHORT = 600.0, 60.0

@@ -11,7 +11,7 @@ from analysis.models import Measurement, Run, RunLog, State
 from analysis.runs import services
 from analysis.runs.services import LogLine
 from engine.errors import SpecError
-from engine.results.result import Outcome, Purpose
+from engine.facts.result import Outcome, Purpose
 from tests.factories import (
     make_claimed_run,
     make_device,

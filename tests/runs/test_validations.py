@@ -23,7 +23,7 @@ from analysis.workers.supervisor import engine_arguments, supervise
 from engine.errors import SpecError
 from engine.estimate.gpus import find
 from engine.estimate.what_to_change import Evaluated, Scope, what_to_change
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 from tests.engine.synthetic_estimates import evaluated as evaluated_as
 from tests.factories import (
     make_claimed_estimate,

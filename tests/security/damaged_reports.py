@@ -16,9 +16,9 @@ from django.test import Client
 
 from analysis.models import Run
 from analysis.runs.marks.share_links import is_shareable, share_link_create
-from engine.progress import MEASURING_PHASES
-from tests.engine.answers.answers import originals
+from engine.facts.progress import MEASURING_PHASES
 from tests.engine.honest_worker import HonestWorker, document_of
+from tests.engine.questions.answers.answers import originals
 from tests.factories.reports import (
     HOST,
     STARTED_AT,

@@ -14,7 +14,7 @@ from schemathesis.specs.openapi import checks
 
 from analysis.accounts.tokens import token_create
 from analysis.permissions import MANAGER
-from engine.catalog import workload_ids
+from engine.settings.catalog import workload_ids
 from memorymark_site.wsgi import application
 from tests.factories import make_user
 from tests.security.routes import FINISHED, UNDER_WAY, Portal

@@ -8,11 +8,11 @@ import pytest
 from django.test import Client
 
 from analysis.models import Device, Run, RunLog
-from engine.kinds import answered
-from engine.tune.spec import TuneSpec
-from tests.engine.answers.answers import originals
-from tests.engine.answers.test_commands import made, made_up_start
+from engine.questions.kinds import answered
+from engine.trainings.script.spec import TuneSpec
 from tests.engine.honest_worker import HonestWorker, document_of
+from tests.engine.questions.answers.answers import originals
+from tests.engine.questions.answers.test_commands import made, made_up_start
 from tests.factories import make_probe
 from tests.factories.reports import body_of, make_events, make_run_key
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def tuned(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A tuned command of six equal pairs: the larger size is no faster, and today's one stays."""
-    monkeypatch.setattr("engine.tune.speed.seats.start", made_up_start)
+    monkeypatch.setattr("engine.trainings.script.speed.seats.start", made_up_start)
     settings = {"memory_limit_bytes": 4_000, "compare_speed": True, "start_batch_size": 32}
     return made(TuneSpec(("python", "train.py", "{batch_size}"), **settings))
 

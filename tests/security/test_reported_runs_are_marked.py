@@ -21,7 +21,7 @@ from analysis.runs import services
 from analysis.runs.columns.matrix_store import cells_renew
 from analysis.runs.marks.share_links import share_link_create
 from analysis.runs.services import LogLine
-from engine.results.result import DeviceFacts
+from engine.facts.result import DeviceFacts
 from engine.text.units import GIB, MIB
 from tests.factories import STACK, make_claimed_run, make_device, make_user
 from tests.factories.results import result

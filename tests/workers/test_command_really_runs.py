@@ -17,7 +17,7 @@ from tests.factories import make_device
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
-SCRIPT = Path(__file__).parents[1] / "engine" / "tune" / "scripts" / "plain.py"
+SCRIPT = Path(__file__).parents[1] / "engine" / "trainings" / "script" / "scripts" / "plain.py"
 
 
 def finished_run(settings, tmp_path: Path, *arguments: str, script: Path = SCRIPT, keys: str = "") -> Run:

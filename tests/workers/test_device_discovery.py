@@ -9,7 +9,7 @@ import pytest
 from analysis.models import Device, DeviceDay
 from analysis.workers import device_discovery
 from engine.errors import DeviceUnavailable
-from engine.results.result import DeviceFacts
+from engine.facts.result import DeviceFacts
 from engine.text.units import GIB
 from tests.factories import make_device
 from tests.fake_engine import FAKE_ENGINE

@@ -18,7 +18,7 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.slow
 
 ASK = (
-    "from analysis.runs import services; from engine.spec import RunSpec; "
+    "from analysis.runs import services; from engine.settings.spec import RunSpec; "
     "from engine.estimate.spec import EstimateSpec; "
     "print(services.run_create(spec=EstimateSpec(RunSpec(model='bert-tiny'), '{gpu}')).pk)"
 )

@@ -21,11 +21,11 @@ from analysis.workers.attempt_events import AttemptEvents
 from analysis.workers.engine_process import EngineProcess
 from analysis.workers.supervisor import GivenUp, SupervisorTimeouts, cause_of_death, describe_death, supervise
 from engine.errors import SpecError
-from engine.from_json import from_json
-from engine.results.result import Boundary
-from engine.resume import EarlierAttempt
+from engine.facts.result import Boundary
+from engine.search.resume import EarlierAttempt
+from engine.text.from_json import from_json
 from engine.text.units import MIB
-from tests.engine.answers.answers import originals
+from tests.engine.questions.answers.answers import originals
 from tests.factories import FACTS, make_claimed_run, make_measured_run, make_probe
 from tests.factories.pages import prior_estimate
 from tests.factories.timeouts import QUICK

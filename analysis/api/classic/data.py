@@ -16,10 +16,10 @@ from rest_framework import serializers
 
 from analysis.models import Device
 from engine import __version__
-from engine.catalog import WORKLOADS, Workload
-from engine.documents.measured import Measured
-from engine.results.result import Probe
-from engine.results.stats import decisive_probes
+from engine.facts.result import Probe
+from engine.facts.stats import decisive_probes
+from engine.questions.documents.measured import Measured
+from engine.settings.catalog import WORKLOADS, Workload
 from engine.text.units import GIB, MIB
 
 

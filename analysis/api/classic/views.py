@@ -39,10 +39,10 @@ from analysis.http.errors import BadRequest, error_body, wants_json
 from analysis.http.strict_json import BadJsonError, strict_json
 from analysis.models import TERMINAL_STATES, Device, Run, State
 from analysis.runs import services
-from engine.catalog import WORKLOADS, workload_ids
 from engine.errors import SpecError
+from engine.settings.catalog import WORKLOADS, workload_ids
+from engine.settings.spec import RunSpec
 from engine.settings.spec_checks import unknown_key
-from engine.spec import RunSpec
 
 JSON = "application/json"
 _KEYS = ("model_name", *(name for name in RunSpec.__dataclass_fields__ if name != "model"), "device_class")

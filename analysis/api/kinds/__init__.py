@@ -8,7 +8,7 @@ from analysis.api.kinds.measurement import Measurement
 from analysis.api.kinds.race import OwnRace, Race
 from analysis.api.kinds.requests import Requests
 from analysis.api.kinds.validation import Validation
-from engine.kinds import ByKind
+from engine.questions.kinds import ByKind
 
 BY_KIND = ByKind[Requests](
     size=(Measurement(), Command()),

@@ -10,7 +10,7 @@ from analysis.api.kinds.measurement import measurement_body
 from analysis.api.kinds.requests import Requests, placed, settings_in
 from analysis.models import Run, RunKind
 from analysis.runs.commands import command_spec, registered_commands
-from engine.tune.catalogue.spec import request_in
+from engine.trainings.script.ranked_spec import request_in
 
 
 class Command(Requests):

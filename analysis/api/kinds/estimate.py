@@ -11,12 +11,12 @@ from analysis.api.kinds.members import Queued
 from analysis.api.kinds.requests import Requests, requested
 from analysis.models import Run
 from analysis.presentation.unreadable import read_stored
-from engine.documents.estimated import Estimated
 from engine.estimate.spec import EstimateSpec
 from engine.estimate.types import Estimate as EstimateOfCard
-from engine.results.result import Outcome
+from engine.facts.result import Outcome
+from engine.questions.documents.estimated import Estimated
 from engine.settings.rank_settings import OF_STARTS
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 
 NOT_OF_ESTIMATES = ("device", "device_class", "accepts_shared_device", "check_batch_size", "time_budget_seconds")
 

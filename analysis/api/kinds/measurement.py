@@ -11,8 +11,8 @@ from analysis.api.kinds.requests import Requests, placed, settings_in
 from analysis.models import Run
 from engine.estimate.spec import OWN
 from engine.settings.rank_settings import RankStarts
-from engine.spec import RunSpec
-from engine.tune.catalogue.spec import requested_spec
+from engine.settings.spec import RunSpec
+from engine.trainings.script.ranked_spec import requested_spec
 
 _FOR_ESTIMATES = "is for estimates: add kind estimate"
 

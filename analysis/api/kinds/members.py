@@ -15,7 +15,7 @@ from analysis.models import ALL_GPUS, CPU, Run
 from engine.estimate.frontier import MAX_LENGTHS
 from engine.estimate.gpus import gpus
 from engine.estimate.what_to_change import Scope
-from engine.ranks.emulation import MOST_STARTED
+from engine.settings.ranks.emulation import MOST_STARTED
 from engine.settings.setting import Role, Setting, setting
 from engine.settings.spec_checks import check_settings, is_of_bytes, settings_of
 from engine.settings.workload_settings import DEVICE_NAMES

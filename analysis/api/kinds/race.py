@@ -10,10 +10,10 @@ from analysis.api.kinds.measurement import Measurement
 from analysis.api.kinds.members import Queued
 from analysis.api.kinds.requests import Requests, placed, settings_in
 from analysis.runs.kinds.race import RACED_THERE
-from engine.faster.result import FasterResult
-from engine.faster.spec import FasterSpec
+from engine.questions.faster.result import FasterResult
+from engine.questions.faster.spec import FasterSpec
 from engine.settings.rank_settings import OF_STARTS
-from engine.tune.faster.result import OwnRaceResult
+from engine.trainings.script.faster.result import OwnRaceResult
 
 
 class Race(Measurement):

@@ -11,10 +11,10 @@ from analysis.api.kinds.members import QUEUE_KEYS, Queued, Schema, properties_of
 from analysis.models import Measurement, Run
 from analysis.runs.queue.placement import placement_find
 from engine.errors import SpecError
-from engine.kinds import SpecOnDevice
-from engine.results.result import Purpose, RunResult
+from engine.facts.result import Purpose, RunResult
+from engine.questions.kinds import SpecOnDevice
+from engine.settings.spec import RunSpec
 from engine.settings.spec_checks import settings_of
-from engine.spec import RunSpec
 
 _OF_THE_RUN = ("device", "config_parameters")
 """Members of a stored spec that say where it ran and what was counted there: a changed clone leaves them out."""

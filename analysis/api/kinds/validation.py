@@ -8,8 +8,8 @@ from django.contrib.auth.models import AnonymousUser, User
 
 from analysis.api.kinds.members import Queued
 from analysis.api.kinds.requests import Requests, placed, settings_in
-from engine.validation.spec import ValidationSpec
-from engine.validation.verdict import ValidationResult
+from engine.questions.validation.spec import ValidationSpec
+from engine.questions.validation.verdict import ValidationResult
 
 
 class Validation(Requests):

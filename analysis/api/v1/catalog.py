@@ -15,8 +15,8 @@ from analysis.api.v1.base.openapi_parameters import listed
 from analysis.api.v1.base.views import StrictView
 from analysis.runs.gpu_catalog import Price, prices
 from engine import __version__
-from engine.catalog import TASK_LABELS, WORKLOADS, Workload
 from engine.estimate.gpus import gpus
+from engine.settings.catalog import TASK_LABELS, WORKLOADS, Workload
 
 VERSION = "1"
 

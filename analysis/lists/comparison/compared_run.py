@@ -16,13 +16,13 @@ from analysis.presentation.kinds import presentation_of, run_place
 from analysis.presentation.labels import Chip
 from analysis.presentation.unreadable import UnreadableError, read_stored
 from engine.describe.speed import speed_of
-from engine.documents.estimated import Estimated, EstimatedCard
-from engine.documents.measured import Measured
-from engine.results.figure_kinds import grade_of
-from engine.results.result import DeviceFacts
-from engine.results.result import Outcome as ProbeOutcome
-from engine.spec import trained_settings
-from engine.tune.faster.spec import OWN
+from engine.facts.figure_kinds import grade_of
+from engine.facts.result import DeviceFacts
+from engine.facts.result import Outcome as ProbeOutcome
+from engine.questions.documents.estimated import Estimated, EstimatedCard
+from engine.questions.documents.measured import Measured
+from engine.settings.spec import trained_settings
+from engine.trainings.script.faster.spec import OWN
 
 _OF_THE_COMMAND = frozenset(
     {"model", "command", "batch", "batch_in", "catalogue", "function", "directory", "name", "whole_run", "sizes"}

@@ -11,11 +11,11 @@ from analysis.lists.comparison.compared_run import ComparedRun
 from analysis.lists.environment import COMPARABILITY_FACTS, NONE, NOT_RECORDED, environment_title
 from analysis.presentation import labels
 from analysis.presentation.formatting import duration, number, round_bytes, round_percent, usd
-from engine.catalog import WORKLOADS
 from engine.estimate.spec import OWN
+from engine.settings.catalog import WORKLOADS
 from engine.settings.setting import Role
-from engine.spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
-from engine.tune.spec import FunctionSpec, TuneSpec
+from engine.settings.spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
+from engine.trainings.script.spec import FunctionSpec, TuneSpec
 
 
 @dataclass(frozen=True, slots=True)

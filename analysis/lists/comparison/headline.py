@@ -11,7 +11,7 @@ from analysis.lists.comparison.compared_run import ComparedRun
 from analysis.lists.comparison.differences import setting_rows
 from analysis.lists.comparison.metrics import LARGEST, RECOMMENDED_SPEED, Cell, Metric, MetricRow
 from analysis.presentation.formatting import factor, number
-from engine.spec import SETTINGS
+from engine.settings.spec import SETTINGS
 
 _NAMING = frozenset(SETTINGS[name].label for name in ("precision", "optimizer"))
 """Settings whose values name a run by themselves: "bf16", where "on" would not."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from analysis.lists.comparison.compared_run import ComparedRun, Outcome, Range
 from analysis.presentation.formatting import NOT_MEASURED, bytes_text, number, rate, step_time, times, usd
-from engine.results.savings import cost_per_million_samples_usd
-from engine.results.stats import NOISE_FRACTION, is_same_figure
+from engine.facts.savings import cost_per_million_samples_usd
+from engine.facts.stats import NOISE_FRACTION, is_same_figure
 
 Read = Callable[[Outcome], float | None]
 ReadRange = Callable[[Outcome], Range | None]

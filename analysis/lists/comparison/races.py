@@ -12,7 +12,7 @@ from analysis.models import Run
 from analysis.presentation.formatting import percent_more
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.unreadable import UnreadableError
-from engine.documents.raced import AnyRace, RaceRow
+from engine.questions.documents.raced import AnyRace, RaceRow
 from engine.race.field import TODAY
 
 NAMED_MOST = 3

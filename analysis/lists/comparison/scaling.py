@@ -9,10 +9,10 @@ from typing import Any
 from analysis.lists.comparison.compared_run import ComparedRun, Range
 from analysis.lists.comparison.metrics import Cell, MetricRow, metric_rows
 from analysis.presentation.formatting import NOT_MEASURED
-from engine.catalog import WORKLOADS
+from engine.settings.catalog import WORKLOADS
 from engine.settings.rank_settings import OF_SEVERAL_GPUS
 from engine.settings.setting import Role
-from engine.spec import DEFAULTS, SETTINGS
+from engine.settings.spec import DEFAULTS, SETTINGS
 
 _OF_TRAINING = [
     name

@@ -13,8 +13,8 @@ from analysis.http.setting_fields import setting_field, with_fields
 from analysis.models import Device, MatrixCell
 from analysis.runs.columns.matrix_cells import settings_key
 from analysis.runs.gpu_catalog import Price, gpu_of, prices
-from engine.catalog import WORKLOADS
-from engine.spec import DEFAULTS, RANGES, TRAINING_SETTINGS
+from engine.settings.catalog import WORKLOADS
+from engine.settings.spec import DEFAULTS, RANGES, TRAINING_SETTINGS
 
 CARDS = {"usual": "usual", "all": "all known"}
 """The usual cards: those of the lab, those that were measured, and those with a price."""

@@ -21,13 +21,13 @@ from analysis.presentation.labels import (
 from analysis.presentation.origin import Origin
 from analysis.runs.columns.matrix_cells import ESTIMATED, MEASURED
 from analysis.runs.gpu_catalog import Price, gpu_of
-from engine.catalog import WORKLOADS
 from engine.errors import SpecError
 from engine.estimate.gpus import gpus
 from engine.estimate.predict import check
-from engine.results.savings import cost_per_million_samples_usd
-from engine.results.stats import NOISE_FRACTION
-from engine.spec import RunSpec
+from engine.facts.savings import cost_per_million_samples_usd
+from engine.facts.stats import NOISE_FRACTION
+from engine.settings.catalog import WORKLOADS
+from engine.settings.spec import RunSpec
 
 Cells = Mapping[str, Mapping[str, MatrixCell]]
 """Card -> kind -> cell, of one workload."""

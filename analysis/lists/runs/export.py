@@ -13,7 +13,7 @@ from django.http import StreamingHttpResponse
 
 from analysis.http.csv_file import csv_text
 from analysis.models import Run
-from engine.spec import TRAINING_SETTINGS
+from engine.settings.spec import TRAINING_SETTINGS
 
 ROWS_AT_ONCE = 2_000
 

@@ -29,9 +29,9 @@ from analysis.presentation.labels import model_name, short_device_name
 from analysis.runs.columns.run_settings import rows_with
 from analysis.runs.columns.run_text import with_words
 from analysis.runs.columns.search_terms import search_terms
-from engine.catalog import WORKLOADS
+from engine.settings.catalog import WORKLOADS
+from engine.settings.spec import CHOICES, RANGES, SETTINGS
 from engine.settings.step_settings import OPTIMIZER_LABELS, PRECISIONS
-from engine.spec import CHOICES, RANGES, SETTINGS
 from engine.text.units import BYTES_ALLOWED, parse_bytes
 
 YES = forms.Select(choices=(("", "either"), ("true", "yes"), ("false", "no")))

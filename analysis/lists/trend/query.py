@@ -20,9 +20,9 @@ from analysis.presentation.charts.curves import memory_points
 from analysis.presentation.kinds import BY_KIND
 from analysis.presentation.origin import Origin, origin_text
 from analysis.runs.columns.series import SeriesKey, default_input_size
-from engine.results.result import DeviceFacts, Probe
+from engine.facts.result import DeviceFacts, Probe
 from engine.settings.rank_settings import OF_STARTS
-from engine.spec import SETTINGS, TRAINING_SETTINGS
+from engine.settings.spec import SETTINGS, TRAINING_SETTINGS
 
 _INPUT_SIZES = ("sequence_length", "image_size", "input_size")
 

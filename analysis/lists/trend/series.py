@@ -14,7 +14,7 @@ from analysis.lists.trend.step_detection import THRESHOLD, Step, Stretch, find_s
 from analysis.models import TrendAcknowledgement
 from analysis.presentation.formatting import bytes_text, number, percent_more, rate, rate_range
 from analysis.presentation.origin import Origin
-from engine.results.intervals import Interval
+from engine.facts.intervals import Interval
 
 VERSIONED = (
     "Driver",

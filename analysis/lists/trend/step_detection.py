@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from statistics import median
 
-from engine.results.stats import NOISE_FRACTION
+from engine.facts.stats import NOISE_FRACTION
 
 POINTS_PER_SIDE_MIN = 4
 THRESHOLD = NOISE_FRACTION

@@ -23,10 +23,10 @@ from analysis.workers.device_lock import device_lock
 from analysis.workers.recovery import device_recover
 from analysis.workers.supervisor import supervise
 from analysis.workers.tasks import rewake
-from engine.catalog import workload_ids
 from engine.errors import DeviceBusy, EngineError
+from engine.settings.catalog import workload_ids
+from engine.settings.spec import SETTINGS, VALUE_TYPES, RunSpec
 from engine.settings.spec_checks import is_of_bytes
-from engine.spec import SETTINGS, VALUE_TYPES, RunSpec
 
 _INTERRUPTED_EXIT_STATUS = 130
 

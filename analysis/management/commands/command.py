@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from analysis.runs.commands import RegisteredCommand, registered_commands
 from analysis.runs.commands_file import command_add, command_remove, commands_file
 from engine.errors import EngineError, SpecError
-from engine.tune.spec import BATCH_SIZE, WAYS_BY_NAME
+from engine.trainings.script.spec import BATCH_SIZE, WAYS_BY_NAME
 
 
 class _ActionParser(CommandParser):

@@ -10,10 +10,10 @@ from analysis.audit.record import record
 from analysis.models import Run
 from analysis.runs.columns.result_columns import printed_columns
 from analysis.runs.kinds import BY_KIND
-from engine.answers import ImpossibleFiguresError
-from engine.documents.stored import MALFORMED, with_earlier_note
 from engine.errors import SpecError
-from engine.kinds import RunKind, answer, as_stored, asked, read_result
+from engine.questions.answers import ImpossibleFiguresError
+from engine.questions.documents.stored import MALFORMED, with_earlier_note
+from engine.questions.kinds import RunKind, answer, as_stored, asked, read_result
 
 EARLIER = "(an earlier build)"
 

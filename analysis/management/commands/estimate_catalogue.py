@@ -17,12 +17,12 @@ from analysis.database import refuse_unmigrated
 from analysis.models import ALL_GPUS, Run, State
 from analysis.runs import services
 from analysis.runs.earlier.estimates import estimate_like
-from engine.catalog import workload_ids
 from engine.errors import EngineError, SpecError
 from engine.estimate.gpus import find
 from engine.estimate.spec import EstimateSpec
+from engine.settings.catalog import workload_ids
+from engine.settings.spec import DEFAULTS, RunSpec
 from engine.settings.step_settings import PRECISIONS
-from engine.spec import DEFAULTS, RunSpec
 
 _LEFT_ALONE = {
     State.FINISHED: "stored",

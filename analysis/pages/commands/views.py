@@ -30,12 +30,12 @@ from analysis.pages.spec_form import start_run
 from analysis.presentation.run_rows import HistoryRow
 from analysis.runs.commands import SETTABLE, RegisteredCommand
 from analysis.runs.queue.placement import placement_of
+from engine.describe.time_left import describe_left
 from engine.errors import SpecError
-from engine.ranks.emulation import FEWEST_RANKS, MOST_RANKS
-from engine.spec import DEFAULTS, SETTINGS
+from engine.settings.ranks.emulation import FEWEST_RANKS, MOST_RANKS
+from engine.settings.spec import DEFAULTS, SETTINGS
 from engine.text.units import exact_bytes
-from engine.time_left import describe_left
-from engine.tune.spec import TuneSpec
+from engine.trainings.script.spec import TuneSpec
 
 _PROMINENT = ("device", "current_batch_size", "memory_limit_bytes")
 _BOXES = {

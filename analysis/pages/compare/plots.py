@@ -20,7 +20,7 @@ from analysis.presentation.charts.plots import (
     table_of,
 )
 from analysis.presentation.formatting import bytes_text, rate, round_bytes
-from engine.results.figure_kinds import EMULATED
+from engine.facts.figure_kinds import EMULATED
 
 
 def compare_plots(subjects: Sequence[ComparedRun], query: CompareQuery) -> list[Plot]:

@@ -15,10 +15,10 @@ from analysis.presentation.labels import describe_settings, model_name, settings
 from analysis.presentation.unreadable import read_stored
 from analysis.runs.earlier.estimates import FoundEstimate, other_cells, stored_estimates
 from analysis.runs.gpu_catalog import gpu_ids, gpu_name, list_prices, prices
-from engine.catalog import WORKLOADS
-from engine.documents.estimated import EstimatedCard
 from engine.errors import SpecError
 from engine.estimate.spec import EstimateSpec
+from engine.questions.documents.estimated import EstimatedCard
+from engine.settings.catalog import WORKLOADS
 from engine.settings.step_settings import OPTIMIZER_LABELS
 
 

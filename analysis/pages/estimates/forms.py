@@ -14,10 +14,10 @@ from analysis.models import ALL_GPUS
 from analysis.pages.form_choices import describe_input_sizes, models_by_task
 from analysis.pages.kinds.estimate import CardsForm
 from analysis.runs.gpu_catalog import gpu_choices, gpu_ids
-from engine.catalog import workload_ids
 from engine.errors import SpecError
 from engine.estimate.spec import EstimateSpec
-from engine.spec import SETTINGS, TRAINING_SETTINGS, RunSpec
+from engine.settings.catalog import workload_ids
+from engine.settings.spec import SETTINGS, TRAINING_SETTINGS, RunSpec
 
 _NOT_ESTIMATED = ("torch_compile",)
 FOLDED = (

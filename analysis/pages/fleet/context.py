@@ -19,7 +19,7 @@ from analysis.presentation.labels import Chip, name_of_run
 from analysis.presentation.run_state import describe_queue_position
 from analysis.runs.queue.forecast import QueuePosition
 from analysis.runs.queue.queue_now import index_of
-from engine.progress import PHASE_NAMES
+from engine.facts.progress import PHASE_NAMES
 
 WAITING_SHOWN_PER_DEVICE = 3
 

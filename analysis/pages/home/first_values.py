@@ -11,10 +11,10 @@ from analysis.pages.home.forms import RunForm
 from analysis.pages.kinds import BY_KIND, pages_of
 from analysis.runs.gpu_catalog import gpu_of
 from analysis.runs.queue.placement import Placement, placement_of
-from engine.catalog.from_config import CONFIG
-from engine.catalog.stored_workload import stored_workload
+from engine.settings.catalog.from_config import CONFIG
+from engine.settings.catalog.stored_workload import stored_workload
 from engine.settings.profiles import PROFILES, settings_like
-from engine.spec import DEFAULTS
+from engine.settings.spec import DEFAULTS
 from engine.text.units import exact_bytes
 
 REHEARSAL_MODEL, REHEARSAL_LIMIT = "bert-tiny", "512MiB"

@@ -16,17 +16,17 @@ from analysis.pages.form_choices import describe_input_sizes, describe_limit, mo
 from analysis.pages.kinds import BY_KIND
 from analysis.pages.kinds.page import KindPages
 from analysis.runs.gpu_catalog import gpu_choices
-from engine.catalog import TASK_LABELS
-from engine.catalog.from_config import CONFIG, SIZE_BYTES_MAX, TASKS
 from engine.errors import SpecError
 from engine.estimate.frontier import sizes_in
 from engine.estimate.spec import SETTINGS as OF_ESTIMATES
 from engine.estimate.spec import EstimateSpec
-from engine.ranks.emulation import FEWEST_RANKS
+from engine.settings.catalog import TASK_LABELS
+from engine.settings.catalog.from_config import CONFIG, SIZE_BYTES_MAX, TASKS
 from engine.settings.rank_settings import OF_SEVERAL_GPUS, OF_STARTS, RANKS_MOST, RankStarts
+from engine.settings.ranks.emulation import FEWEST_RANKS
+from engine.settings.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, RunSpec
 from engine.settings.spec_checks import numbers_setting
-from engine.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, RunSpec
-from engine.tune.catalogue.spec import spec_of_starts, with_ranks
+from engine.trainings.script.ranked_spec import spec_of_starts, with_ranks
 
 _SILENT_NAMED = 3
 _STARTS = ("emulate_ranks", "rank")

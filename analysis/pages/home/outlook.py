@@ -12,11 +12,11 @@ from analysis.models.device import DeviceWithActivity
 from analysis.pages.home.forms import RunForm
 from analysis.presentation.device_cards import holder_text
 from analysis.runs.earlier.outlook import Outlook, outlook, waiting_for
+from engine.describe.time_left import describe_left
 from engine.machine.watch import usable_cores
-from engine.spec import RunSpec
-from engine.speed.rounds import BUSY_STARTS_FRACTION, describe_load
+from engine.race.speed.rounds import BUSY_STARTS_FRACTION, describe_load
+from engine.settings.spec import RunSpec
 from engine.text.units import sentence_case
-from engine.time_left import describe_left
 
 
 def outlook_of(form: RunForm) -> dict[str, Any] | None:

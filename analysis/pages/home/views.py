@@ -38,7 +38,7 @@ from analysis.runs.earlier.reuse import EarlierResult, earlier_result
 from analysis.runs.queue.forecast import queue_positions
 from analysis.runs.queue.queue_now import waiting_by_device
 from engine.errors import SpecError
-from engine.spec import CPU_DEFAULT_LIMIT_BYTES
+from engine.settings.spec import CPU_DEFAULT_LIMIT_BYTES
 from engine.text.units import parse_bytes
 
 RECENT_RUNS, RECENT_ESTIMATES = 5, 3

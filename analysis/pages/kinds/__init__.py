@@ -8,7 +8,7 @@ from analysis.pages.kinds.page import KindPages
 from analysis.pages.kinds.race import Race
 from analysis.pages.kinds.size import Command, Measurement
 from analysis.pages.kinds.validation import Validation
-from engine.kinds import ByKind
+from engine.questions.kinds import ByKind
 
 BY_KIND = ByKind[KindPages](
     size=(Measurement(), Command()),

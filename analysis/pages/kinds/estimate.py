@@ -25,8 +25,8 @@ from analysis.presentation.what_to_change import frontier_plot, frontier_shown
 from analysis.runs.earlier.what_to_change import devices_for, measured_sizes
 from analysis.runs.gpu_catalog import Price, prices
 from engine.describe.commands import describe_like, measure_command
-from engine.documents.estimated import Estimated, EstimatedCard
 from engine.estimate.largest import LABELS
+from engine.questions.documents.estimated import Estimated, EstimatedCard
 from engine.settings.profiles import PROFILES
 from engine.settings.rank_settings import OF_STARTS
 

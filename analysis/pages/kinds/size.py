@@ -29,13 +29,13 @@ from engine.describe.boundary import is_today_refused
 from engine.describe.does_not_fit import script_changes
 from engine.describe.key_figures import nothing_to_gain
 from engine.describe.speed import was_compared
-from engine.documents.measured import Measured
-from engine.documents.words import paste
-from engine.results.result import Reason, Savings
-from engine.results.savings import savings_assuming
-from engine.spec import RANGES
-from engine.tune.catalogue.spec import request_in
-from engine.tune.faster.command import again_command, faster_command
+from engine.facts.result import Reason, Savings
+from engine.facts.savings import savings_assuming
+from engine.questions.documents.measured import Measured
+from engine.questions.documents.words import paste
+from engine.settings.spec import RANGES
+from engine.trainings.script.faster.command import again_command, faster_command
+from engine.trainings.script.ranked_spec import request_in
 
 _PRICE, _HOURS, _RUNS = (RANGES[name] for name in ("price_per_hour_usd", "hours_per_run", "runs_per_year"))
 

@@ -10,7 +10,7 @@ from analysis.models import Run
 from analysis.pages.kinds.page import KindPages, Page
 from analysis.presentation.kinds.validation import validation_shown
 from analysis.presentation.unreadable import read_stored
-from engine.documents.validated import Validated
+from engine.questions.documents.validated import Validated
 
 
 class Validation(KindPages):

@@ -16,7 +16,7 @@ from analysis.presentation.charts.drawing import HEIGHT
 from analysis.presentation.kinds import presentation_of, settings_of_run
 from analysis.presentation.origin import Origin
 from analysis.presentation.unreadable import read_or_none
-from engine.documents.measured import Measured
+from engine.questions.documents.measured import Measured
 
 ROW_PIXELS, LEGEND_PIXELS, LINE_PIXELS = 40, 122, 15
 HEAD_PIXELS, FOOT_PIXELS = 40, 16

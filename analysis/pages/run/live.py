@@ -19,7 +19,7 @@ from analysis.presentation.run_state import run_steps
 from analysis.presentation.unreadable import read_or_none
 from analysis.runs.queue.forecast import QueuePosition, queue_positions
 from analysis.runs.queue.remaining_time import progress_of, remaining_time, so_far
-from engine.documents.estimated import EstimatedCard
+from engine.questions.documents.estimated import EstimatedCard
 
 LOG_LINES_SHOWN = 300
 _PACES = ((10, 1), (60, 2), (300, 5))

@@ -29,7 +29,7 @@ from analysis.presentation.charts.plots import (
 )
 from analysis.presentation.formatting import percent_more, round_percent
 from analysis.runs.columns.series import SeriesKey
-from engine.results.figure_kinds import EMULATED
+from engine.facts.figure_kinds import EMULATED
 
 
 def trend_context(

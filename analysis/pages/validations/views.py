@@ -28,8 +28,8 @@ from analysis.presentation.run_rows import history_rows
 from analysis.runs.queue.forecast import queue_positions
 from analysis.runs.queue.placement import placement_of
 from engine.errors import SpecError
+from engine.questions.validation.spec import BACKWARD, BATCH_SIZE, CHECKS, SETTINGS, ValidationSpec
 from engine.text.units import exact_bytes
-from engine.validation.spec import BACKWARD, BATCH_SIZE, CHECKS, SETTINGS, ValidationSpec
 
 _REFUSED = ("expandable_segments",)
 _TOPICS = [replace(each, names=tuple(n for n in each.names if n not in _REFUSED)) for each in TRAINING_TOPICS]

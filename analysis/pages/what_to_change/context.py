@@ -19,7 +19,7 @@ from analysis.runs.kinds import rules_of
 from engine.errors import SpecError
 from engine.estimate.spec import EstimateSpec
 from engine.estimate.what_to_change import Scope
-from engine.spec import CPU_DEFAULT_LIMIT_BYTES, MAX_BATCH_SIZE, RunSpec
+from engine.settings.spec import CPU_DEFAULT_LIMIT_BYTES, MAX_BATCH_SIZE, RunSpec
 
 SCOPES = (
     (Scope.SINGLE.value, "Each setting by itself; pairs only if none is enough"),

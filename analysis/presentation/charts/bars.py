@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from analysis.presentation.formatting import bytes_text, percent, percent_estimated, round_bytes
-from engine.results.result import Point, Waste
+from engine.facts.result import Point, Waste
 
 LABEL_FITS_BELOW = 0.7
 """Above this share of the bar the text stands inside the used part: there is no room after it."""

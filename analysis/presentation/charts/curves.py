@@ -16,10 +16,10 @@ from analysis.presentation.charts.plots import (
     table_of,
 )
 from analysis.presentation.formatting import bytes_text, rate, rate_range, round_bytes
-from engine.documents.estimated import EstimatedCard
-from engine.results.result import Outcome, Probe
-from engine.results.speed_rounds import SpeedRound, Stage
-from engine.results.stats import decisive_probes
+from engine.facts.result import Outcome, Probe
+from engine.facts.speed_rounds import SpeedRound, Stage
+from engine.facts.stats import decisive_probes
+from engine.questions.documents.estimated import EstimatedCard
 
 Points = dict[int, float]
 """A figure by batch size, in rising order."""

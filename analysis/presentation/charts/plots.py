@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.presentation.charts.axes import Axis
-from engine.results.figure_kinds import EMULATED, ESTIMATED, MEASURED
+from engine.facts.figure_kinds import EMULATED, ESTIMATED, MEASURED
 
 MARKERS = (
     "M-4 0A4 4 0 1 1 4 0A4 4 0 1 1-4 0Z",

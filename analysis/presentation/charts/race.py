@@ -5,9 +5,9 @@ from __future__ import annotations
 from analysis.presentation.charts.axes import bytes_axis, factor_axis
 from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, SeriesStyle, Table, Trace, pareto_front
 from analysis.presentation.formatting import bytes_text
+from engine.facts.intervals import Interval
 from engine.race.field import TODAY
 from engine.race.row import Row
-from engine.results.intervals import Interval
 
 AS_TODAY = Interval(1.0, 1.0, 1.0)
 

@@ -9,7 +9,7 @@ from analysis.presentation.kinds.race import OwnRace, Race
 from analysis.presentation.kinds.size import Command, Measurement
 from analysis.presentation.kinds.validation import Validation
 from analysis.presentation.labels import describe_limit, limit_of_run, settings_in_full
-from engine.kinds import ByKind
+from engine.questions.kinds import ByKind
 
 BY_KIND = ByKind[Presentation](
     size=(Measurement(), Command()),

@@ -8,8 +8,8 @@ from analysis.presentation.kinds.presentation import ESTIMATED, Presentation, en
 from analysis.presentation.labels import model_name, short_device_name
 from analysis.presentation.unreadable import read_stored
 from analysis.runs.gpu_catalog import gpu_name, gpu_total_bytes
-from engine.documents.estimated import Estimated
-from engine.progress import ESTIMATING_PHASES
+from engine.facts.progress import ESTIMATING_PHASES
+from engine.questions.documents.estimated import Estimated
 
 
 class Estimate(Presentation):

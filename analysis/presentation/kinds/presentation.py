@@ -16,8 +16,8 @@ from analysis.presentation.labels import (
 )
 from analysis.presentation.unreadable import UnreadableError
 from analysis.runs.gpu_catalog import gpu_of
-from engine.documents.raced import AnyRace
-from engine.results.result import Reason
+from engine.facts.result import Reason
+from engine.questions.documents.raced import AnyRace
 
 BATCH_SIZES, CHANGES = "batch sizes", "changes of the training"
 # colours of a badge: white text has a contrast of at least 4.5 on each, which a test holds

@@ -10,8 +10,8 @@ from analysis.presentation.kinds.presentation import CHANGES, Presentation, endi
 from analysis.presentation.kinds.size import Command
 from analysis.presentation.labels import model_name
 from analysis.presentation.unreadable import UnreadableError, read_stored
-from engine.documents.raced import AnyRace, OwnRaced, Raced
-from engine.progress import RACING_OWN_PHASES, RACING_PHASES
+from engine.facts.progress import RACING_OWN_PHASES, RACING_PHASES
+from engine.questions.documents.raced import AnyRace, OwnRaced, Raced
 
 
 class Race(Presentation):

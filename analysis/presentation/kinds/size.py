@@ -13,12 +13,18 @@ from analysis.presentation.result_summary import verdict
 from analysis.presentation.unreadable import read_or_none, read_stored
 from engine.describe.ranks import describe_grade
 from engine.describe.speed import speed_of
-from engine.documents.measured import Measured
-from engine.progress import CHECKING_PHASES, COMPARING_PHASES, MEASURING_PHASES, TIMING_PHASES, TUNING_PHASES
-from engine.results.figure_kinds import EMULATED
-from engine.results.result import Reason
+from engine.facts.figure_kinds import EMULATED
+from engine.facts.progress import (
+    CHECKING_PHASES,
+    COMPARING_PHASES,
+    MEASURING_PHASES,
+    TIMING_PHASES,
+    TUNING_PHASES,
+)
+from engine.facts.result import Reason
+from engine.questions.documents.measured import Measured
 from engine.settings.rank_settings import OF_SEVERAL_GPUS
-from engine.spec import DEFAULTS
+from engine.settings.spec import DEFAULTS
 
 _COMMAND_LENGTH = 80
 

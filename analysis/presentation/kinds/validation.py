@@ -10,11 +10,11 @@ from analysis.models import Run
 from analysis.presentation.kinds.presentation import Presentation, endings_of
 from analysis.presentation.labels import Chip, describe_settings, model_name
 from analysis.presentation.unreadable import read_stored
-from engine.documents.validated import Validated
-from engine.progress import VALIDATING_PHASES
+from engine.facts.progress import VALIDATING_PHASES
+from engine.questions.documents.validated import Validated
+from engine.questions.validation.spec import SHORT_NAMES
+from engine.questions.validation.verdict import Verdict
 from engine.text.units import sentence_case
-from engine.validation.spec import SHORT_NAMES
-from engine.validation.verdict import Verdict
 
 _VERDICTS = {"passed": "✓ passed", "warning": "▲ warning", "failed": "✕ failed"}
 CHIPS = {

@@ -14,13 +14,13 @@ from typing import Any
 
 from analysis.models import CPU
 from analysis.models.matrix import CARD_LENGTH, SETTINGS_LENGTH
-from engine.catalog import WORKLOADS, Workload
-from engine.documents.estimated import Estimated, EstimatedCard
-from engine.documents.measured import Measured
 from engine.estimate.gpus import match
 from engine.estimate.spec import OWN
+from engine.questions.documents.estimated import Estimated, EstimatedCard
+from engine.questions.documents.measured import Measured
+from engine.settings.catalog import WORKLOADS, Workload
 from engine.settings.setting import Role
-from engine.spec import DEFAULTS, RESERVE_FRACTION, SETTINGS, trained_settings
+from engine.settings.spec import DEFAULTS, RESERVE_FRACTION, SETTINGS, trained_settings
 from engine.text.units import format_bytes
 
 MEASURED, ESTIMATED = "measured", "estimated"

@@ -12,8 +12,8 @@ from analysis.models import ALL_GPUS, SEARCHES, MatrixCell, Run, RunKind, State
 from analysis.models.matrix import KEY
 from analysis.runs.columns.matrix_cells import MEASURED, Cell, settings_key
 from analysis.runs.kinds import rules_of
-from engine.kinds import KINDS, Document
-from engine.spec import trained_settings
+from engine.questions.kinds import KINDS, Document
+from engine.settings.spec import trained_settings
 
 _LOOKED_THROUGH_MAX = 500
 """Runs that are read to find the next newest of a cell: they agree in all but the less common settings."""

@@ -14,16 +14,16 @@ from analysis.models import ALL_GPUS
 from analysis.models.text import storable_text
 from engine import __version__
 from engine.describe.result import answer_of
-from engine.documents.estimated import Estimated, EstimatedCard
-from engine.documents.measured import Measured
-from engine.documents.raced import AnyRace
-from engine.documents.validated import Validated
 from engine.estimate.gpus import gpus
-from engine.kinds import Document
-from engine.results.result import DeviceFacts, EstimateError, Probe
-from engine.results.savings import cost_per_million_samples_usd
-from engine.results.speed_rounds import SpeedClaim
-from engine.results.stats import decisive_probes
+from engine.facts.result import DeviceFacts, EstimateError, Probe
+from engine.facts.savings import cost_per_million_samples_usd
+from engine.facts.speed_rounds import SpeedClaim
+from engine.facts.stats import decisive_probes
+from engine.questions.documents.estimated import Estimated, EstimatedCard
+from engine.questions.documents.measured import Measured
+from engine.questions.documents.raced import AnyRace
+from engine.questions.documents.validated import Validated
+from engine.questions.kinds import Document
 
 POINTS_MAX = 12
 _TEXT_COLUMNS = ("peak_phase", "error_type", "error_message", "failed_phase")

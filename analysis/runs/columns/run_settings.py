@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from analysis.models import Run, RunSetting
-from engine.catalog.stored_workload import stored_workload
+from engine.settings.catalog.stored_workload import stored_workload
 
 FILTERED = (
     *("current_batch_size", "memory_limit_bytes", "sequence_length", "image_size"),

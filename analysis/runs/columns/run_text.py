@@ -10,7 +10,7 @@ from django.db.models.expressions import RawSQL
 
 from analysis.models import Run, RunText
 from analysis.runs.columns.search_terms import stored_words
-from engine.catalog import WORKLOADS
+from engine.settings.catalog import WORKLOADS
 
 _FINDS = {
     "sqlite": "SELECT rowid FROM analysis_runtext_index WHERE analysis_runtext_index MATCH %s",

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from engine.catalog import WORKLOADS
-from engine.spec import DEFAULTS, TRAINING_SETTINGS
-from engine.tune.catalogue.command import name_of
+from engine.settings.catalog import WORKLOADS
+from engine.settings.spec import DEFAULTS, TRAINING_SETTINGS
+from engine.trainings.script.ranked_command import name_of
 
 
 @dataclass(frozen=True, slots=True)

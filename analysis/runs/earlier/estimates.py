@@ -15,7 +15,7 @@ from analysis.runs.columns.matrix_cells import ESTIMATED, key_of
 from analysis.runs.earlier.reuse import NOT_MEASURED, newest_like
 from analysis.runs.gpu_catalog import gpu_ids
 from engine.estimate.spec import EstimateSpec
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 
 _NOT_OF_ESTIMATES = (*NOT_MEASURED, "current_batch_size", "reserve_fraction", "compare_speed")
 _OTHERS_MAX = 5

@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 
 from analysis.models import Device, Run, State
 from analysis.runs.earlier.reuse import NOT_MEASURED, equal_runs, part_without, stored_spec
-from engine.results.result import Reason
-from engine.spec import RunSpec
+from engine.facts.result import Reason
+from engine.settings.spec import RunSpec
 
 MEASURED, DERIVED = "measured", "derived"
 # how a limit is searched, and what is compared when it is found, changes nothing of whether one size trains

@@ -12,7 +12,7 @@ from analysis.runs.columns.matrix_cells import ESTIMATED, key_of
 from analysis.runs.columns.series import SeriesKey
 from analysis.runs.gpu_catalog import gpu_of
 from analysis.runs.queue.forecast import runs_like, seconds_of, typical_seconds
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 
 
 @dataclass(frozen=True, slots=True)

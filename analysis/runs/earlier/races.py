@@ -11,7 +11,7 @@ from analysis.runs.kinds import rules_of
 from analysis.runs.queue.create import run_create
 from analysis.runs.queue.placement import Placement
 from engine.errors import SpecError
-from engine.spec import TRAINING_SETTINGS
+from engine.settings.spec import TRAINING_SETTINGS
 
 OF_SETTINGS = (*TRAINING_SETTINGS, "memory_limit_bytes")
 OF_SCRIPTS = ("command", "directory")

@@ -13,7 +13,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from analysis.models import Attempt, Device, Run, State
 from analysis.models.querysets import RunQuerySet
 from engine.errors import SpecError
-from engine.spec import DEFAULTS, RunSpec
+from engine.settings.spec import DEFAULTS, RunSpec
 
 LOOKED_THROUGH_MAX = 100
 """Newest runs of one model, card, precision and optimizer that are read: older ones are of an older stack."""

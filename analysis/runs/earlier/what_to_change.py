@@ -23,14 +23,14 @@ from analysis.runs.gpu_catalog import gpu_of
 from analysis.runs.kinds import rules_of
 from analysis.runs.queue.create import run_create
 from analysis.runs.queue.placement import Placement
-from engine.documents.measured import Measured as MeasuredResult
 from engine.errors import SpecError
 from engine.estimate.frontier import specs_of
 from engine.estimate.spec import EstimateSpec
 from engine.estimate.what_to_change import Variant, WhatToChange
 from engine.gate.compare import speed_of
-from engine.kinds import read_result
-from engine.spec import DEFAULTS, RunSpec
+from engine.questions.documents.measured import Measured as MeasuredResult
+from engine.questions.kinds import read_result
+from engine.settings.spec import DEFAULTS, RunSpec
 
 MEASURED_MAX = 20
 """Runs that one request may start."""

@@ -11,7 +11,7 @@ from analysis.runs.kinds.measurement import Measurement
 from analysis.runs.kinds.race import OwnRace, Race
 from analysis.runs.kinds.rules import Rules
 from analysis.runs.kinds.validation import Validation
-from engine.kinds import ByKind, Spec
+from engine.questions.kinds import ByKind, Spec
 
 BY_KIND = ByKind[Rules](
     size=(Measurement(), Command()),

@@ -11,8 +11,8 @@ from analysis.runs.columns.result_columns import measured_columns
 from analysis.runs.commands import devices_of, spec_to_start
 from analysis.runs.kinds.rules import Place, Rules
 from engine.errors import SpecError
-from engine.spec import CPU_DEFAULT_LIMIT_BYTES, DEFAULTS
-from engine.tune.spec import FunctionSpec, TuneSpec
+from engine.settings.spec import CPU_DEFAULT_LIMIT_BYTES, DEFAULTS
+from engine.trainings.script.spec import FunctionSpec, TuneSpec
 
 
 class Command(Rules):

@@ -8,8 +8,8 @@ from analysis.models import Run
 from analysis.runs.columns.matrix_cells import Cell, measured_cells
 from analysis.runs.columns.result_columns import measured_columns
 from analysis.runs.kinds.rules import Rules
-from engine.faster.spec import FasterSpec
-from engine.spec import RunSpec
+from engine.questions.faster.spec import FasterSpec
+from engine.settings.spec import RunSpec
 
 
 class Measurement(Rules):

@@ -8,8 +8,8 @@ from analysis.models import CPU, Run
 from analysis.runs.columns.result_columns import race_columns
 from analysis.runs.kinds.rules import Place, Rules
 from engine.errors import SpecError
-from engine.faster.spec import FasterSpec
-from engine.tune.faster.spec import OWN, OwnRaceSpec
+from engine.questions.faster.spec import FasterSpec
+from engine.trainings.script.faster.spec import OWN, OwnRaceSpec
 
 RACED_THERE = "a script is raced where it is: memorymark tune --faster --report-to URL -- COMMAND"
 

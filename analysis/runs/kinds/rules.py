@@ -10,7 +10,7 @@ from analysis.runs.columns.matrix_cells import Cell
 from analysis.runs.gpu_catalog import gpu_of
 from engine.cli.exit_status import exit_status
 from engine.errors import SpecError
-from engine.kinds import KINDS, Spec
+from engine.questions.kinds import KINDS, Spec
 
 
 @dataclass(frozen=True, slots=True)

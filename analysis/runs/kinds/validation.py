@@ -6,8 +6,8 @@ from analysis.models import Run
 from analysis.runs.columns.result_columns import validation_columns
 from analysis.runs.kinds.rules import Rules
 from engine.cli.exit_status import exit_status_of_validation
-from engine.documents.validated import Validated
-from engine.validation.spec import ValidationSpec
+from engine.questions.documents.validated import Validated
+from engine.questions.validation.spec import ValidationSpec
 
 
 class Validation(Rules):

@@ -25,7 +25,7 @@ from analysis.runs.queue.outbox import note_ends
 from analysis.runs.queue.placement import ANYWHERE, Placement
 from analysis.runs.queue.scheduling import group_of, has_capability, has_memory, is_wanted, may_run
 from engine.errors import SpecError
-from engine.kinds import Spec
+from engine.questions.kinds import Spec
 from engine.settings.step_settings import AMPERE, NEEDS_AMPERE
 from engine.text.units import format_bytes
 

@@ -19,8 +19,8 @@ from analysis.runs.kinds import rules_of
 from analysis.runs.queue.create import wake_for
 from analysis.runs.queue.outbox import note_ends
 from analysis.runs.queue.retry_policy import Cause, decide_retry, describe_attempts
-from engine.documents.measured import without_secrets
-from engine.kinds import KINDS, Document
+from engine.questions.documents.measured import without_secrets
+from engine.questions.kinds import KINDS, Document
 
 _MESSAGE_LENGTH = 10_000
 

@@ -21,7 +21,7 @@ from analysis.runs.queue.scheduling import (
     group_of,
 )
 from analysis.runs.queue.scheduling import QueuePosition as QueuePosition
-from engine.spec import CPU_DEFAULT_LIMIT_BYTES
+from engine.settings.spec import CPU_DEFAULT_LIMIT_BYTES
 
 _RUNS_READ = 20
 _KEPT = "queue_positions"

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from analysis.models import Attempt, Measurement, Run, RunLog
 from analysis.models.text import storable_json, storable_text
 from analysis.runs.columns.result_columns import check_columns, probe_columns
-from engine.results.result import Probe
+from engine.facts.result import Probe
 
 LOG_LINES_PER_ATTEMPT = 5_000
 LOG_MESSAGE_LENGTH = 2_000
@@ -40,7 +40,7 @@ def attempt_set(*, run_id: int, token: str, **facts: Mapping[str, Any]) -> bool:
     """Store the attempt's `environment` or its `progress`.
 
     The environment, with device and estimate, is what a later attempt compares. The progress is for the live page
-    alone: what `engine.time_left` keeps of the events, with the time left (`left`:
+    alone: what `engine.describe.time_left` keeps of the events, with the time left (`left`:
     seconds, and the second of the run at which they held), and `ends_at`, that as a moment of the worker's clock.
     """
     with transaction.atomic():

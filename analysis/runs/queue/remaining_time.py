@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from analysis.models import Attempt, Measurement, Run, State
 from analysis.runs.queue.forecast import durations_seconds, runs_like
-from engine import time_left
-from engine.time_left.measurement import SoFar
+from engine.describe import time_left
+from engine.describe.time_left.measurement import SoFar
 
 RUNS_NEEDED = 3
 

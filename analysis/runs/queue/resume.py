@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Count, F, Q
 
 from analysis.models import Run
-from engine.documents.measured import Measured
+from engine.questions.documents.measured import Measured
 
 
 def earlier_attempt(run: Run) -> dict[str, Any] | None:

@@ -11,12 +11,12 @@ from analysis.models import Run
 from analysis.models.text import MARK
 from analysis.runs.columns.result_columns import check_columns
 from analysis.runs.kinds import BY_KIND
-from engine.answers import FIRST_VERSION, Impossible, ImpossibleFiguresError
-from engine.documents.stored import MALFORMED
 from engine.errors import SpecError
-from engine.kinds import KINDS, RunKind, Spec, answer, asked, kind_of
+from engine.facts.result_file import result_in
+from engine.questions.answers import FIRST_VERSION, Impossible, ImpossibleFiguresError
+from engine.questions.documents.stored import MALFORMED
+from engine.questions.kinds import KINDS, RunKind, Spec, answer, asked, kind_of
 from engine.report.protocol import RUN_KEY
-from engine.results.result_file import result_in
 
 REPORTED_KINDS = tuple(kind.value for kind in RunKind if asked(kind).is_reported)
 """What can be reported. A command, or a function, is a measurement of the portal, too; its spec has other fields."""

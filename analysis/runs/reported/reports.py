@@ -30,8 +30,8 @@ from analysis.runs.queue.progress import check_storable
 from analysis.runs.reported.document import ReportedDocument
 from analysis.runs.reported.trust import is_trusted
 from engine.errors import SpecError
-from engine.kinds import Spec, as_stored
-from engine.results.result import DeviceFacts
+from engine.facts.result import DeviceFacts
+from engine.questions.kinds import Spec, as_stored
 
 _MODEL_LENGTH = Run._meta.get_field("model").max_length or 0
 

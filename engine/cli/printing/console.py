@@ -13,13 +13,13 @@ from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any, Self, TextIO
 
-from ...execution import Emit
-from ...progress import PHASE_NAMES
+from ...describe.time_left import TimeLeft, budget_of_race, so_far
+from ...describe.time_left.live_progress import seconds_of
+from ...describe.time_left.phase_facts import event_line, finding_of_phase, what_is_tried
+from ...facts.progress import PHASE_NAMES
+from ...machine.execution import Emit
 from ...text.printable import printable
 from ...text.units import format_duration
-from ...time_left import TimeLeft, budget_of_race, so_far
-from ...time_left.live_progress import seconds_of
-from ...time_left.phase_facts import event_line, finding_of_phase, what_is_tried
 from .living_line import Doing, LivingLine, describe_doing, living_line
 from .output import print_json
 from .stopped import known_so_far

@@ -10,7 +10,7 @@ from ...describe.ranks import describe_global, ranks_rows
 from ...estimate.smallest_card import that_fit
 from ...estimate.types import Estimate, EstimateAt
 from ...program import PROGRAM
-from ...spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS, RunSpec
+from ...settings.spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS, RunSpec
 from ...text.units import format_bytes
 from .terminal import table_lines, wrapped
 

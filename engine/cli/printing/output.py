@@ -17,7 +17,7 @@ from io import TextIOWrapper
 from typing import Any
 
 from ...errors import DeviceBusy, EngineError
-from ...execution import event_of
+from ...machine.execution import event_of
 from .stopped import describe_stop
 from .terminal import say, say_error
 

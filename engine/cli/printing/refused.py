@@ -6,12 +6,12 @@ import shlex
 
 from ...describe.commands import setting_options
 from ...estimate import gpus
+from ...facts.result import DeviceFacts, Reason, RunResult
 from ...program import PROGRAM
-from ...results.result import DeviceFacts, Reason, RunResult
 from ...settings.setting import Role
-from ...spec import SETTINGS, RunSpec
+from ...settings.spec import SETTINGS, RunSpec
+from ...settings.workload_settings import OF_CONFIG
 from ...text.units import exact_bytes
-from ..options import OF_CONFIG
 
 _OF_THE_TRAINING = [
     name

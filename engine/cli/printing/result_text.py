@@ -11,10 +11,10 @@ from ...describe.boundary import CPU_COUNTS_TENSORS, bound_of, certificate, is_t
 from ...describe.does_not_fit import ways_to_fit
 from ...describe.result import answer_of, answer_of_check, dollars, losses, parts_of_time, speed_lines
 from ...describe.speed import NO_GAIN, NOT_KNOWN, speed_of
-from ...results.memory_breakdown import MemoryBreakdown, describe_entry, describe_moment
-from ...results.result import Point, Reason, RunResult, Timings
-from ...results.speed_rounds import SpeedClaim
-from ...spec import RunSpec
+from ...facts.memory_breakdown import MemoryBreakdown, describe_entry, describe_moment
+from ...facts.result import Point, Reason, RunResult, Timings
+from ...facts.speed_rounds import SpeedClaim
+from ...settings.spec import RunSpec
 from ...text.units import GIB, format_bytes, format_least_usd
 from .refused import change_lines_after
 from .terminal import BOLD, LEAST_SECONDS, say, say_lines, width_of, wrapped

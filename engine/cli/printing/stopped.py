@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...results.result import Outcome, Probe, Purpose
+from ...facts.result import Outcome, Probe, Purpose
 
 STORED = "Stored by then"
 ANSWERED = "The answer above stands."

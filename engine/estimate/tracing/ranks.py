@@ -33,7 +33,7 @@ from ...measurement.ranks import sharded_step
 from ...measurement.step import TrainingStep
 from ...measurement.workloads import Built
 from ...settings.rank_settings import FSDP, ZERO1
-from ...spec import RunSpec
+from ...settings.spec import RunSpec
 from ..batch_model import COMMUNICATION
 from .recorder import Recorder
 

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ...facts.progress import BACKWARD, FORWARD
 from ...measurement.live_blocks import OUTSIDE
 from ...measurement.module_scopes import ModuleScopes, paths_of
-from ...progress import BACKWARD, FORWARD
 from ..batch_model import (
     ACTIVATIONS,
     BUFFERS,
@@ -32,8 +32,8 @@ from ..batch_model import (
     SumBuffer,
     with_frees_in_order,
 )
+from ..reductions import reduction_of
 from . import onednn
-from .reductions import reduction_of
 
 _MULTIPLY = frozenset(
     f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "_scaled_mm")

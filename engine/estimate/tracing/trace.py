@@ -29,8 +29,8 @@ from ...measurement.step import TrainingStep, apply_precision
 from ...measurement.workloads import build, equal_layers
 from ...settings.optimizers import OPTIMIZERS
 from ...settings.rank_settings import DDP, FSDP, ZERO1
+from ...settings.spec import MEMORY_STEPS, RunSpec
 from ...settings.step_settings import FLASH, PURE_BF16
-from ...spec import MEMORY_STEPS, RunSpec
 from ..batch_model import COMMUNICATION, GRADIENTS, STATE, BatchModel, MemoryModel, Recording, RetracedModel, model_of
 from ..types import Method
 from . import attention, fake_cuda, layers

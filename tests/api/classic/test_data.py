@@ -7,7 +7,7 @@ import pytest
 from analysis.api.classic.data import analysis_data, health_data, models_data
 from analysis.models import Device
 from engine import __version__
-from engine.results.result import Purpose, Savings
+from engine.facts.result import Purpose, Savings
 from engine.text.units import GIB, MIB
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit
 from tests.factories.speeds import make_bound_result

@@ -12,7 +12,7 @@ from analysis.api import waiting
 from analysis.api.classic import views as classic
 from analysis.models import Device, Run, State
 from analysis.runs import services
-from engine.catalog import WORKLOADS
+from engine.settings.catalog import WORKLOADS
 from engine.settings.step_settings import PRECISIONS
 from tests.factories import make_card, make_device, make_result
 

@@ -1,7 +1,7 @@
 """Recipes that tests write code of."""
 
 from engine.advice.recipe import recipe_of
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 
 MICRO, STEPS = 3, 2
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from engine.advice.global_batch import MeasuredMemory, plan_global_batch
 from engine.errors import SpecError
-from engine.results.result import Point
+from engine.facts.result import Point
 from engine.text.units import GIB
 
 NOTHING_MEASURED = MeasuredMemory({}, 24 * GIB, 1 * GIB)

@@ -10,7 +10,7 @@ from engine.advice import configurations, snippets
 from engine.measurement.torchvision_schemas import import_torchvision
 from engine.measurement.workloads import build, build_model
 from engine.settings.lora_options import FourBits
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 from tests.engine.advice.libraries import of_each_library, run
 from tests.engine.advice.recipes import MICRO, STEPS, recipe
 

@@ -10,14 +10,14 @@ from engine.advice import snippets
 from engine.advice.document import advise
 from engine.advice.recipe import not_written
 from engine.advice.stored import basis_of
-from engine.catalog import WORKLOADS
-from engine.catalog.from_config import MODEL_TYPES
 from engine.measurement.torchvision_schemas import import_torchvision
 from engine.measurement.workloads import build_model
-from engine.spec import RunSpec
+from engine.settings.catalog import WORKLOADS
+from engine.settings.catalog.from_config import MODEL_TYPES
+from engine.settings.spec import RunSpec
 from tests.engine.advice.libraries import run
 from tests.engine.advice.recipes import MICRO, STEPS, recipe
-from tests.engine.catalog.hostile_configs import LLAMA
+from tests.engine.settings.catalog.hostile_configs import LLAMA
 from tests.factories import make_result
 
 EIGHT_BITS = {"adamw-8bit": "AdamW8bit", "paged-adamw-8bit": "PagedAdamW8bit", "lion-8bit": "Lion8bit"}

@@ -6,7 +6,7 @@ import pytest
 
 from engine.cli.main import main
 from engine.estimate.gpus import gpus
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 from tests.factories.results import make_result
 from tests.fake_engine import estimate_of
 

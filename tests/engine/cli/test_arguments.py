@@ -15,7 +15,7 @@ from engine.cli.main import COMMANDS, OVERVIEW, main, with_verb
 from engine.cli.measure import COMMAND as MEASURE
 from engine.cli.tune import COMMAND as TUNE
 from engine.machine.device_lock import held, lock_path
-from engine.spec import SETTINGS
+from engine.settings.spec import SETTINGS
 
 ROOT = Path(__file__).parents[3]
 GROUPS = ("What to train:", "Where and limits:", "Output:", "Advanced:")
@@ -98,8 +98,11 @@ def test_help_is_short_and_plain_in_a_pipe_and_without_colour_where_that_is_want
     ("arguments", "unneeded"),
     [
         (["--help"], {"engine.cli.tune", "engine.cli.estimate"}),
-        (["measure", "bert", "--fster"], {"engine.runner", "engine.kinds"}),
-        (["tune", "--reserve", "5", "--", "true", "{batch_size}"], {"engine.tune.run", "engine.kinds"}),
+        (["measure", "bert", "--fster"], {"engine.questions.size", "engine.questions.kinds"}),
+        (
+            ["tune", "--reserve", "5", "--", "true", "{batch_size}"],
+            {"engine.trainings.script.run", "engine.questions.kinds"},
+        ),
     ],
 )
 def test_help_and_refused_arguments_load_nothing_that_runs(arguments: list[str], unneeded: set[str]) -> None:

@@ -12,8 +12,9 @@ import pytest
 from engine.cli.main import main
 from engine.cli.printing.result_text import answer_lines, details, say_result, summary
 from engine.describe.boundary import certificate
-from engine.results.intervals import Interval
-from engine.results.result import (
+from engine.describe.time_left.phase_facts import event_line
+from engine.facts.intervals import Interval
+from engine.facts.result import (
     Boundary,
     DeviceFacts,
     Outcome,
@@ -27,11 +28,10 @@ from engine.results.result import (
     Timings,
     Waste,
 )
-from engine.results.savings import savings
-from engine.results.speed_rounds import ComparedSizes, SpeedClaim
-from engine.spec import RunSpec
+from engine.facts.savings import savings
+from engine.facts.speed_rounds import ComparedSizes, SpeedClaim
+from engine.settings.spec import RunSpec
 from engine.text.units import GIB
-from engine.time_left.phase_facts import event_line
 
 ROOT = Path(__file__).resolve().parents[3]
 TOP_LEVEL = {

@@ -22,8 +22,8 @@ from engine.estimate.estimator import Estimator
 from engine.estimate.predict import Replays
 from engine.estimate.spec import EstimateSpec
 from engine.estimate.types import Estimate
-from engine.from_json import from_json
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
+from engine.text.from_json import from_json
 from engine.text.units import GIB, MIB
 from tests.engine.estimate.synthetic_models import model
 

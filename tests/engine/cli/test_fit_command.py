@@ -11,9 +11,9 @@ from engine.cli.cluster_request import CardChoice, request_lines
 from engine.cli.main import main
 from engine.estimate.gpus import gpus
 from engine.estimate.mig import MigSlice, slices, smallest_slice
-from engine.results.result import DeviceFacts
+from engine.facts.result import DeviceFacts
 from engine.text.units import GIB
-from engine.tune.result import Training
+from engine.trainings.script.result import Training
 from tests.engine.cli.test_estimate_command import traces  # noqa: F401  (a fixture)
 from tests.factories import make_result
 

@@ -15,11 +15,11 @@ from engine.cli.printing.console import Console, phase_line
 from engine.cli.printing.living_line import Doing, describe_time, first_line, stream_of
 from engine.cli.printing.stopped import known_so_far
 from engine.cli.printing.terminal import say_error
+from engine.describe.time_left import so_far
+from engine.describe.time_left.phase_facts import what_is_tried
+from engine.describe.time_left.starts import StartUnderWay
+from engine.facts.result import Outcome, Probe, Purpose
 from engine.program import PROGRAM
-from engine.results.result import Outcome, Probe, Purpose
-from engine.time_left import so_far
-from engine.time_left.phase_facts import what_is_tried
-from engine.time_left.starts import StartUnderWay
 
 ROOT = Path(__file__).resolve().parents[3]
 COLOUR, CONTROL = re.compile(r"\x1b\[[0-9;]*m"), re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")

@@ -22,7 +22,7 @@ from engine.program import PROGRAM
 from engine.report.address import Address
 from engine.report.reporter import Reporter
 from engine.text.printable import printable, printable_lines
-from engine.tune.result import Throughput, Training, TuneResult
+from engine.trainings.script.result import Throughput, Training, TuneResult
 from tests.engine.report.loopback_portal import TOKEN, LoopbackPortal, serving
 from tests.factories import make_result
 

@@ -16,11 +16,11 @@ from engine.cli.reporting import Reporting
 from engine.report.address import Address
 from engine.report.http import Portal
 from engine.report.reporter import refusal_of
-from engine.spec import RunSpec
-from engine.tune.faster import starts
+from engine.settings.spec import RunSpec
+from engine.trainings.script.faster import starts
 from tests.engine.quiet_machine import QuietMachine
 from tests.engine.report.loopback_portal import TOKEN, LoopbackPortal, serving
-from tests.engine.tune.made_up_script import MadeUp
+from tests.engine.trainings.script.made_up_script import MadeUp
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
@@ -28,7 +28,7 @@ MEASURE = ("bert-tiny", "cpu", "--fits", "2", "--memory-limit", "512MiB", "--no-
 SCRIPT = """
 import os, sys
 assert "MEMORYMARK_TOKEN" not in os.environ, "the training inherits the token"
-""" + (ROOT / "tests" / "engine" / "tune" / "scripts" / "ten_lines.py").read_text()
+""" + (ROOT / "tests" / "engine" / "trainings" / "script" / "scripts" / "ten_lines.py").read_text()
 
 
 def run(folder: Path, *arguments: str, url: str | None = None, token: str = TOKEN) -> tuple[int, Any, str]:

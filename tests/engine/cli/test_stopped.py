@@ -15,19 +15,19 @@ from engine.cli.printing.output import run_command
 from engine.cli.printing.refused import change_lines_after
 from engine.cli.reporting import Reporting
 from engine.errors import SpecError
-from engine.results.not_compared import NotCompared
-from engine.results.result import DeviceFacts, RunResult
-from engine.runner import measure
-from engine.spec import RunSpec
+from engine.facts.not_compared import NotCompared
+from engine.facts.result import DeviceFacts, RunResult
+from engine.questions.size import measure
+from engine.settings.spec import RunSpec
 from engine.text.units import GIB
-from engine.tune.result import TuneResult
-from engine.tune.run import tune
-from engine.tune.spec import TuneSpec
-from tests.engine.catalog.hostile_configs import LLAMA
+from engine.trainings.script.result import TuneResult
+from engine.trainings.script.run import tune
+from engine.trainings.script.spec import TuneSpec
 from tests.engine.fake_worker import FakeWorker
+from tests.engine.settings.catalog.hostile_configs import LLAMA
 from tests.factories import make_result, make_result_that_does_not_fit
 
-SCRIPTS = Path(__file__).resolve().parents[1] / "tune" / "scripts"
+SCRIPTS = Path(__file__).resolve().parents[1] / "trainings" / "script" / "scripts"
 FOR_PEOPLE = SimpleNamespace(json=False, events=False)
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.catalog import WORKLOADS
 from engine.describe.does_not_fit import describe_need, refusing_probe, script_changes, suggestions, ways_to_fit
 from engine.describe.result import answer_of, is_short
 from engine.describe.speed import claim_in
-from engine.documents.measured import Measured
+from engine.facts.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason
+from engine.facts.speed_rounds import SpeedClaim
 from engine.public import DEFAULTS
-from engine.results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason
-from engine.results.speed_rounds import SpeedClaim
+from engine.questions.documents.measured import Measured
+from engine.settings.catalog import WORKLOADS
 from engine.text.today import DEFAULT_BATCH_SIZE, name_today
 from engine.text.units import GIB, MIB
 from tests.factories import make_probe, make_refusal, make_spec

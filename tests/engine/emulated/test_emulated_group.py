@@ -13,7 +13,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
-from engine.ranks.emulated_group import NotEmulated, emulated_ranks
+from engine.settings.ranks.emulated_group import NotEmulated, emulated_ranks
 
 RANKS, RANK = 8, 3
 pytestmark = [

@@ -10,7 +10,7 @@ from engine.measurement.device import Cpu
 from engine.measurement.probe import Bench, profiled_step
 from engine.measurement.step import TrainingStep
 from engine.measurement.workloads import build
-from engine.spec import MEMORY_STEPS, RunSpec
+from engine.settings.spec import MEMORY_STEPS, RunSpec
 
 CPU = torch.device("cpu")
 ON_CPU = trace.Conditions("fake_cpu", None)

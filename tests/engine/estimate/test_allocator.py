@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.estimate.allocator import Allocator, OutOfMemory, rounded, segment_bytes
 from engine.estimate.gpus import find, gpus
-from engine.estimate.tracing.reductions import Processors, buffer_bytes, reduction_of
+from engine.estimate.reductions import Processors, buffer_bytes, reduction_of
 from engine.text.units import GIB, KIB, MIB
 
 SIZES = st.one_of(

@@ -23,8 +23,8 @@ from engine.estimate.batch_model import (
 from engine.estimate.explain import what_fills
 from engine.estimate.predict import Replays, card_of, estimate
 from engine.estimate.replay import CardConstants, PlainMemory
-from engine.results.memory_breakdown import by_kind
-from engine.spec import RunSpec
+from engine.facts.memory_breakdown import by_kind
+from engine.settings.spec import RunSpec
 from engine.text.units import MIB
 from tests.engine.estimate.synthetic_models import PARAMETER_BYTES, SAMPLE_BYTES, card, model
 

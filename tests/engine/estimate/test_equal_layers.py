@@ -7,7 +7,7 @@ import pytest
 
 from engine.estimate.tracing import layers, trace
 from engine.measurement.workloads import equal_layers
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 from tests.engine.estimate.small_trainings import ON_A_CARD, ON_CPU, needs_fake_cuda, tiny
 
 pytestmark = pytest.mark.usefixtures("one_thread")

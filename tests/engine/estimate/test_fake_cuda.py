@@ -16,7 +16,7 @@ from engine.estimate.gpus import find
 from engine.estimate.tracing import fake_cuda, fake_tensors, trace
 from engine.estimate.tracing.fake_tensors import FakeTensors, _facts
 from engine.estimate.tracing.hidden_devices import HIDDEN, devices_hidden
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 
 ROOT = Path(__file__).resolve().parents[3]
 needs_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="tried on Linux only")

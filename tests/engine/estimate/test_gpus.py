@@ -13,8 +13,8 @@ from engine.errors import EngineError, SpecError
 from engine.estimate import measure_calibration
 from engine.estimate.calibration import Calibration, apply, context_bytes
 from engine.estimate.gpus import cublas_workspace_bytes, find, gpus, match, of_memory
+from engine.facts.result import DeviceFacts
 from engine.measurement import device
-from engine.results.result import DeviceFacts
 from engine.text.units import GIB, MIB
 
 # fmt: off

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from engine.catalog import WORKLOADS
 from engine.errors import SpecError
 from engine.estimate.frontier import FrontierRow, budget_of, frontier_of, grid_of, specs_of
 from engine.estimate.largest import MOST_TRIED, Largest, LargestOf, candidates_of, largest_of
 from engine.estimate.predict import estimate
-from engine.spec import RunSpec
+from engine.settings.catalog import WORKLOADS
+from engine.settings.spec import RunSpec
 from engine.text.units import GIB, KIB, MIB
 from tests.engine.estimate.synthetic_models import card, model
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from engine.catalog import WORKLOADS
 from engine.errors import SpecError
 from engine.estimate import gpus
 from engine.estimate.known_errors import OF_LITGPT, REPORTED_LOW_FRACTION, known_error, margin_fraction
@@ -14,11 +13,12 @@ from engine.estimate.predict import Replays, check, estimate, estimate_at, large
 from engine.estimate.predict import _with_predecessors as with_predecessors
 from engine.estimate.spec import EstimateSpec, read_training
 from engine.estimate.types import Estimate
-from engine.from_json import from_json
-from engine.kinds import KINDS
-from engine.spec import SETTINGS, RunSpec
+from engine.questions.kinds import KINDS
+from engine.settings.catalog import WORKLOADS
+from engine.settings.spec import SETTINGS, RunSpec
+from engine.text.from_json import from_json
 from engine.text.units import GIB, MIB
-from engine.tune.spec import TuneSpec
+from engine.trainings.script.spec import TuneSpec
 from tests.engine.estimate.synthetic_models import PARAMETER_BYTES, SAMPLE_BYTES, card, model
 
 SPEC = RunSpec("bert-tiny")

@@ -5,17 +5,17 @@ from dataclasses import replace
 import pytest
 
 from engine.cli.printing.result_text import details
+from engine.describe.time_left.phase_facts import event_line
 from engine.errors import DeviceUnavailable, EstimateImpossible, TimeIsUp, WorkerFailed
 from engine.estimate.calibration import Calibration
 from engine.estimate.prior import PriorEstimate, card_of
 from engine.estimate.types import Estimate
-from engine.from_json import from_json
-from engine.results.result import DeviceFacts, RunResult
-from engine.runner import measure
+from engine.facts.result import DeviceFacts, RunResult
+from engine.questions.size import measure
 from engine.search.guided import ExpectedMemory
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
+from engine.text.from_json import from_json
 from engine.text.units import GIB, MIB
-from engine.time_left.phase_facts import event_line
 from tests.engine.fake_worker import FakeWorker, synthetic_model
 from tests.engine.synthetic_devices import Device
 

@@ -23,7 +23,7 @@ from engine.estimate.predict import check, estimate, limit_bytes_of
 from engine.estimate.stream_allocator import StreamAllocator
 from engine.estimate.tracing import trace
 from engine.measurement.workloads import build_model, series_of_blocks
-from engine.spec import RunSpec, measured_spec
+from engine.settings.spec import RunSpec, measured_spec
 from engine.text.units import MIB, format_percent
 from tests.engine.estimate.small_trainings import ON_A_CARD, ON_CPU, decoder, needs_fake_cuda, tiny
 from tests.engine.estimate.synthetic_models import model

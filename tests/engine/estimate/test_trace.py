@@ -14,11 +14,11 @@ from engine.errors import EstimateImpossible
 from engine.estimate.batch_model import ACTIVATIONS, STATE, WORKSPACES, BatchModel, with_frees_in_order
 from engine.estimate.gpus import find
 from engine.estimate.predict import estimate_at, kernels_of_attention
+from engine.estimate.reductions import buffer_bytes
 from engine.estimate.tracing import attention, trace
-from engine.estimate.tracing.reductions import buffer_bytes
 from engine.measurement.step import TrainingStep
 from engine.measurement.workloads import Built, preload
-from engine.spec import MEMORY_STEPS, RunSpec
+from engine.settings.spec import MEMORY_STEPS, RunSpec
 from tests.engine.estimate.small_trainings import ON_A_CARD, ON_CPU, decoder, needs_fake_cuda, real_peak, tiny
 
 pytestmark = pytest.mark.usefixtures("one_thread")

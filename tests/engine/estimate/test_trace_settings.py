@@ -10,9 +10,9 @@ from engine.estimate.batch_model import ACTIVATIONS, BUFFERS, PARAMETERS, STATE
 from engine.estimate.gpus import find
 from engine.estimate.predict import check
 from engine.estimate.tracing import fake_cuda, trace
+from engine.facts.progress import BACKWARD, FORWARD
 from engine.measurement.step import TrainingStep
 from engine.measurement.workloads import build
-from engine.progress import BACKWARD, FORWARD
 from engine.settings.optimizers import OPTIMIZERS
 from tests.engine.estimate.small_trainings import CPU, ON_A_CARD, ON_CPU, decoder, needs_fake_cuda, real_peak, tiny
 from tests.engine.measurement.tensors import state_tensors

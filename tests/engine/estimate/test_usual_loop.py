@@ -14,7 +14,7 @@ from engine.measurement.step import TrainingStep
 from engine.measurement.torchvision_schemas import import_torchvision
 from engine.measurement.traced_step import read_trace
 from engine.measurement.workloads import Built, transformer
-from engine.spec import MEMORY_STEPS, RunSpec
+from engine.settings.spec import MEMORY_STEPS, RunSpec
 
 CPU = torch.device("cpu")
 BATCH_SIZE, TOKENS, VOCABULARY = 6, 24, 3_000

@@ -7,8 +7,8 @@ import pytest
 from engine.errors import EstimateImpossible
 from engine.estimate.alternatives import Cost, label_of, single_changes
 from engine.estimate.what_to_change import Evaluated, Scope, WhatToChange, what_to_change
-from engine.from_json import from_json
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
+from engine.text.from_json import from_json
 from tests.engine.synthetic_estimates import evaluated
 
 LIMIT = 1000

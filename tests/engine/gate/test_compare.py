@@ -7,13 +7,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from engine.documents.measured import Measured
 from engine.errors import SpecError
+from engine.facts.provenance.parse import OF_ONE_RUN
+from engine.facts.result import Point, Reason
 from engine.gate.changes import changes
 from engine.gate.compare import Demands, Row, Verdict, compare
 from engine.gate.report import is_regression, junit, lines, markdown
-from engine.provenance.parse import OF_ONE_RUN
-from engine.results.result import Point, Reason
+from engine.questions.documents.measured import Measured
 from engine.text.units import GIB, MIB
 from tests.engine.honest_worker import HonestWorker, document_of
 

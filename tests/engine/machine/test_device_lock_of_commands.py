@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import DeviceBusy, DeviceUnavailable
+from engine.facts.result import DeviceFacts
 from engine.machine import device_lock
 from engine.machine.device_lock import (
     INHERITED,
@@ -19,9 +20,8 @@ from engine.machine.device_lock import (
     inherited_locks,
     lock_path,
 )
-from engine.results.result import DeviceFacts
-from engine.runner import measure
-from engine.spec import RunSpec
+from engine.questions.size import measure
+from engine.settings.spec import RunSpec
 
 ROOT = Path(__file__).resolve().parents[3]
 CPU = DeviceFacts("cpu", "cpu", "Test CPU", 2**30)

@@ -6,13 +6,13 @@ import torch
 from engine.estimate.explain import what_fills
 from engine.estimate.replay import CardConstants, PlainMemory
 from engine.estimate.tracing.trace import memory_model
+from engine.facts.memory_breakdown import by_kind
 from engine.measurement.attribution import attribute
 from engine.measurement.probe import Bench, run_probe
 from engine.measurement.step import TrainingStep
 from engine.measurement.traced_step import read_trace, recorded
 from engine.measurement.workloads import build
-from engine.results.memory_breakdown import by_kind
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 from engine.text.units import GIB, MIB
 from tests.engine.measurement.test_probe import cpu_with_limit
 

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.measurement.live_blocks import TracedEvent, TracedStep, after, explain
-from engine.results.memory_breakdown import (
+from engine.facts.memory_breakdown import (
     ACTIVATIONS,
     BATCH,
     GRADIENTS,
@@ -18,7 +17,8 @@ from engine.results.memory_breakdown import (
     LiveBlock,
     Request,
 )
-from engine.results.result import MemoryByKind
+from engine.facts.result import MemoryByKind
+from engine.measurement.live_blocks import TracedEvent, TracedStep, after, explain
 
 WEIGHTS = LiveBlock(30, PARAMETERS, "mlp")
 STEP = [

@@ -8,15 +8,15 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from engine.catalog.from_config import MODEL_TYPES
 from engine.errors import SpecError
 from engine.measurement.device import Cpu
 from engine.measurement.probe import Bench, run_probe
 from engine.measurement.ranks import step_of_this_rank
 from engine.measurement.step import TrainingStep
 from engine.measurement.workloads import build
-from engine.ranks.emulated_group import emulated_ranks
-from engine.spec import RunSpec
+from engine.settings.catalog.from_config import MODEL_TYPES
+from engine.settings.ranks.emulated_group import emulated_ranks
+from engine.settings.spec import RunSpec
 from engine.text.units import GIB
 from tests.engine.measurement.tensors import gradients
 

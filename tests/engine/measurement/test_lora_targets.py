@@ -7,15 +7,15 @@ import pytest
 import torch
 from torch import nn
 
-from engine.catalog import WORKLOADS
-from engine.catalog.from_config import MODEL_TYPES
 from engine.errors import SpecError
 from engine.measurement.step import TrainingStep
 from engine.measurement.torchvision_schemas import import_torchvision
 from engine.measurement.workloads import build
+from engine.settings.catalog import WORKLOADS
+from engine.settings.catalog.from_config import MODEL_TYPES
 from engine.settings.lora_options import lora_options
 from engine.settings.lora_targets import check_targets, target_modules
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 from tests.engine.measurement.tensors import gradients
 
 CPU = torch.device("cpu")

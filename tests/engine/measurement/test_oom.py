@@ -2,8 +2,8 @@
 
 import pytest
 
+from engine.facts.result import Outcome
 from engine.measurement.oom import classify, is_of_a_library
-from engine.results.result import Outcome
 from engine.text.units import GIB
 
 OUT_OF_MEMORY = [

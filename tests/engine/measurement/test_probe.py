@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from engine.errors import DeviceUnavailable, SpecError, WorkloadFailed
+from engine.facts.result import MemoryByKind, Outcome
 from engine.measurement import compiling
 from engine.measurement.attribution import attribute
 from engine.measurement.compiling import compile_for_each_size
@@ -13,8 +14,7 @@ from engine.measurement.probe import Bench, run_probe
 from engine.measurement.step import TrainingStep
 from engine.measurement.timing import BlockTimer, timed_steps
 from engine.measurement.workloads import Built, build
-from engine.results.result import MemoryByKind, Outcome
-from engine.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
+from engine.settings.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
 from engine.text.units import MIB
 from tests.engine.measurement.tensors import gradients, state_tensors
 

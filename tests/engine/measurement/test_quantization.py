@@ -9,14 +9,14 @@ import torch
 from torch import nn
 
 from engine.errors import SpecError
+from engine.facts.result import Outcome
 from engine.measurement.device import Cpu
 from engine.measurement.probe import Bench, run_probe
 from engine.measurement.step import TrainingStep
 from engine.measurement.torchvision_schemas import import_torchvision
 from engine.measurement.workloads import build
-from engine.results.result import Outcome
 from engine.settings.lora_options import FourBits
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 from engine.text.units import GIB
 from tests.engine.measurement.tensors import gradients
 

@@ -7,6 +7,7 @@ import torch
 from torch.optim import swa_utils
 
 from engine.errors import SpecError
+from engine.facts.result import Outcome
 from engine.measurement import optimizers
 from engine.measurement.device import Cpu
 from engine.measurement.environment import check_environment
@@ -14,11 +15,10 @@ from engine.measurement.probe import Bench, run_probe
 from engine.measurement.step import EMA_DECAY, MAX_GRADIENT_NORM, TrainingStep
 from engine.measurement.timing import BlockTimer
 from engine.measurement.workloads import build
-from engine.results.result import Outcome
+from engine.race.speed.comparison import SpeedComparison, TimedBlock
+from engine.race.speed.rounds import Candidates
 from engine.settings.optimizers import OPTIMIZERS
-from engine.spec import RunSpec
-from engine.speed.comparison import SpeedComparison, TimedBlock
-from engine.speed.rounds import Candidates
+from engine.settings.spec import RunSpec
 from engine.text.units import GIB
 from tests.engine.measurement.tensors import gradients, state_tensors
 

@@ -6,15 +6,15 @@ import sys
 import pytest
 import torch
 
-from engine.catalog import TASK_LABELS, WORKLOADS
-from engine.catalog.from_config import MODEL_TYPES
 from engine.errors import SpecError, WeightsUnavailable
 from engine.measurement.optimizers import make_optimizer
 from engine.measurement.step import TrainingStep
 from engine.measurement.torchvision_schemas import import_torchvision
 from engine.measurement.workloads import blocks_of, build
-from engine.runner import measure
-from engine.spec import RunSpec
+from engine.questions.size import measure
+from engine.settings.catalog import TASK_LABELS, WORKLOADS
+from engine.settings.catalog.from_config import MODEL_TYPES
+from engine.settings.spec import RunSpec
 from tests.engine.measurement.tensors import gradients, state_tensors
 
 

@@ -7,14 +7,14 @@ import pytest
 import torch
 from torch import nn
 
-from engine.catalog import WORKLOADS
+from engine.facts.savings import savings_assuming
 from engine.measurement.torchvision_schemas import import_torchvision
 from engine.race.lines import ACCELERATE, LIGHTNING, TORCH, TRAINER, lines_of
 from engine.race.numbers import Sameness, compare_numbers
 from engine.race.text import describe_basis, describe_saving
 from engine.race.variants import CHANGES
-from engine.results.savings import savings_assuming
-from engine.spec import RunSpec
+from engine.settings.catalog import WORKLOADS
+from engine.settings.spec import RunSpec
 
 
 def lines(name: str, library: str, model: str = "gpt2", device: str = "cuda", **settings: Any) -> tuple[str, ...]:

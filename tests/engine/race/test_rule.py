@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from engine.facts.intervals import ENOUGH_ROUNDS
+from engine.facts.speed_rounds import SpeedClaim, Stage
 from engine.race.field import TODAY, Entry, Field, RacedRound, RaceVerdict, Timed
 from engine.race.rule import FEWEST_ROUNDS, MOST_ROUNDS, decide, ratio_of
+from engine.race.speed.order import CLEAR_ROUNDS
+from engine.race.speed.rounds import NextRound
 from engine.race.text import nothing_found
-from engine.results.intervals import ENOUGH_ROUNDS
-from engine.results.speed_rounds import SpeedClaim, Stage
-from engine.speed.order import CLEAR_ROUNDS
-from engine.speed.rounds import NextRound
 
 FACTORS = {"fused": 1.2, "bf16": 1.6, "tf32": 1.4, "channels_last": 0.5, "released": 1.0}
 CONFLICT = frozenset({frozenset({"bf16", "tf32"})})

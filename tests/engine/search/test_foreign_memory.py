@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from engine import runner
-from engine.results.result import DeviceFacts, Outcome, Probe, Purpose, Reason
-from engine.runner import measure
+from engine.facts.result import DeviceFacts, Outcome, Probe, Purpose, Reason
+from engine.questions import size as runner
+from engine.questions.size import measure
 from engine.search.foreign_memory import bytes_taken_by_others
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 from engine.text.units import GIB, MIB
 from tests.engine.fake_worker import FakeWorker
 

@@ -6,9 +6,9 @@ from statistics import median
 
 import pytest
 
+from engine.facts.host_memory import is_of_the_host
+from engine.facts.result import DeviceFacts, Outcome, Point, Probe, Reason
 from engine.measurement.oom import classify
-from engine.results.host_memory import is_of_the_host
-from engine.results.result import DeviceFacts, Outcome, Point, Probe, Reason
 from engine.search.boundary import boundary_of_search
 from engine.search.reserve import edge_size, sizes_with_reserve
 from engine.search.stillness import MOST_STEPS, Watched, has_fallen, is_more, is_rising, steps_to_watch

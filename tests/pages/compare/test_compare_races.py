@@ -10,11 +10,11 @@ from rest_framework.test import APIClient
 from analysis.lists.comparison.races import LARGER_BATCH, change_rows, compared_races, races_headline
 from analysis.models import Run, State
 from analysis.presentation.kinds import presentation_of
-from engine.faster.spec import FasterSpec
-from engine.kinds import RunKind
+from engine.questions.faster.spec import FasterSpec
+from engine.questions.kinds import RunKind
 from engine.race.text import describe_speed
 from tests.engine.fake_racer import FAST, raced
-from tests.engine.tune.made_up_script import raced as raced_script
+from tests.engine.trainings.script.made_up_script import raced as raced_script
 from tests.factories import make_device, make_measured_run, make_user
 from tests.pages.compare.test_compare_page import page, words
 from tests.pages.run.test_race import ended

@@ -11,11 +11,11 @@ from analysis.pages.home.first_values import first_values, values_of
 from analysis.pages.home.forms import RunForm
 from analysis.runs import services
 from analysis.runs.queue.placement import Placement
-from engine.catalog import WORKLOADS
+from engine.settings.catalog import WORKLOADS
 from engine.settings.setting import Role
-from engine.spec import SETTINGS
+from engine.settings.spec import SETTINGS
 from engine.text.units import GIB
-from tests.engine.catalog.hostile_configs import LLAMA
+from tests.engine.settings.catalog.hostile_configs import LLAMA
 from tests.factories import make_card, make_device, make_run, make_spec
 from tests.factories.pages import form_data
 

@@ -18,7 +18,7 @@ from analysis.pages.home.first_values import REHEARSAL_LIMIT
 from analysis.runs import services
 from analysis.runs.queue.placement import Placement
 from engine.text.units import GIB, MIB
-from engine.tune.spec import TuneSpec
+from engine.trainings.script.spec import TuneSpec
 from tests.factories import make_card, make_claimed_run, make_device, make_estimate, make_measured_run, make_run
 from tests.factories.pages import form_data
 

@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from analysis.models import Device, GpuPrice, MatrixCell
-from engine.catalog import WORKLOADS
+from engine.settings.catalog import WORKLOADS
 from tests.factories import make_card, make_device, make_measured_run
 from tests.factories.matrix import card, estimated, measured, measured_on_ranks
 

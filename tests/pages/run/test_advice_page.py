@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from analysis.models import Run
-from engine.tune.spec import TuneSpec
+from engine.trainings.script.spec import TuneSpec
 from tests.factories import make_result, make_result_that_does_not_fit, make_run
 from tests.factories.estimates import make_stored_estimate
 from tests.factories.speeds import make_timed_result, make_unmeasurable_result

@@ -17,7 +17,7 @@ from engine.cli.measure import COMMAND
 from engine.cli.options import settings_given, spec_of
 from engine.describe.commands import measure_command
 from engine.estimate.gpus import gpus
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 from tests.factories import (
     make_card,
     make_claimed_estimate,

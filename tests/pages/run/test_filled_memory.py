@@ -11,11 +11,11 @@ from django.test import Client
 
 from analysis.models import Run, State
 from analysis.presentation.filled_memory import SHOWN, filled_memory
-from engine.results.memory_breakdown import LiveBlock, MemoryBreakdown, Request, entries_of
-from engine.results.result import RunResult
+from engine.facts.memory_breakdown import LiveBlock, MemoryBreakdown, Request, entries_of
+from engine.facts.result import RunResult
 from engine.text.units import GIB, MIB
-from engine.tune.result import Throughput
-from engine.tune.spec import TuneSpec
+from engine.trainings.script.result import Throughput
+from engine.trainings.script.spec import TuneSpec
 from tests.factories import make_measured_run, make_probe, make_result
 from tests.factories.pages import finished, page, words
 from tests.factories.speeds import make_timed_result, make_unmeasurable_result

@@ -10,7 +10,7 @@ from analysis.presentation.kinds import settings_of_run
 from analysis.runs import services
 from analysis.runs.earlier.reuse import NOT_MEASURED, part_without
 from engine.estimate.gpus import find
-from engine.spec import RunSpec
+from engine.settings.spec import RunSpec
 from tests.factories import make_device, make_user
 from tests.factories.pages import estimate_form, page, words
 from tests.fake_engine import estimate_of

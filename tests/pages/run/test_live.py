@@ -15,9 +15,9 @@ from analysis.pages.run.live import Seen, poll_seconds
 from analysis.runs import services
 from analysis.runs.services import Lease, LogLine
 from analysis.workers.attempt_events import AttemptEvents
+from engine.describe.time_left import TimeLeft
 from engine.text.units import MIB
-from engine.time_left import TimeLeft
-from tests.engine.answers.answers import originals
+from tests.engine.questions.answers.answers import originals
 from tests.factories import (
     FACTS,
     make_claimed_run,

@@ -13,8 +13,8 @@ from analysis.models import Run, RunKind, State
 from analysis.runs import services
 from analysis.runs.marks.share_links import share_link_create
 from engine.describe.result import WORDS_MOST
-from engine.results.result import Boundary, Reason, RunResult
-from engine.tune.spec import TuneSpec
+from engine.facts.result import Boundary, Reason, RunResult
+from engine.trainings.script.spec import TuneSpec
 from tests.factories import make_card, make_claimed_run, make_result, make_result_that_does_not_fit, make_spec
 from tests.factories.pages import finished, page, words
 from tests.factories.speeds import (

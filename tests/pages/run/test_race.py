@@ -15,12 +15,12 @@ from analysis.news.messages import describe_end
 from analysis.runs import services
 from analysis.runs.earlier.races import OF_SCRIPTS, newest_race
 from analysis.runs.queue.placement import Placement
-from engine.documents.raced import OwnRaced
-from engine.faster.spec import FasterSpec
-from engine.kinds import RunKind, kind_of, read_result
-from engine.tune.spec import TuneSpec
-from tests.engine.answers.own_race_documents import document_of
+from engine.questions.documents.raced import OwnRaced
+from engine.questions.faster.spec import FasterSpec
+from engine.questions.kinds import RunKind, kind_of, read_result
+from engine.trainings.script.spec import TuneSpec
 from tests.engine.fake_racer import FAST, raced
+from tests.engine.questions.answers.own_race_documents import document_of
 from tests.factories import make_device, make_measured_run, make_user
 from tests.factories.reports import SendingClient, body_of, make_run_key
 from tests.factories.speeds import make_timed_result

@@ -9,7 +9,7 @@ from django.test import Client
 
 from analysis.models import Run
 from analysis.runs import services
-from engine.tune.spec import TuneSpec
+from engine.trainings.script.spec import TuneSpec
 from tests.api.test_reported_events import make_silent
 from tests.factories import make_device, make_measured_run
 from tests.factories.pages import words

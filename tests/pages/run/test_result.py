@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from analysis.models import Run
-from engine.results.result import DeviceFacts, Purpose
+from engine.facts.result import DeviceFacts, Purpose
 from engine.text.units import GIB, MIB
 from tests.factories import (
     make_card,

@@ -12,7 +12,7 @@ from analysis.models import Run, State
 from analysis.runs import services
 from analysis.runs.queue.placement import Placement
 from analysis.runs.services import LogLine
-from engine.results.result import DeviceFacts
+from engine.facts.result import DeviceFacts
 from engine.text.units import GIB
 from tests.factories import (
     make_card,

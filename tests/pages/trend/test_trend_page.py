@@ -13,9 +13,9 @@ from django.utils import timezone
 from analysis.lists.trend.query import newest_measured
 from analysis.models import Run, TrendAcknowledgement
 from analysis.runs.columns.series import SeriesKey
-from engine.results.result import Reason, RunResult
+from engine.facts.result import Reason, RunResult
 from engine.text.units import GIB, MIB
-from engine.tune.spec import TuneSpec
+from engine.trainings.script.spec import TuneSpec
 from tests.factories import make_user
 from tests.factories.history import store
 from tests.factories.results import CARD, finished, finished_estimate, finished_on_day, result

@@ -20,12 +20,12 @@ from analysis.runs.columns.result_columns import (
     measured_columns,
     memory_points,
 )
-from engine.documents.estimated import EstimatedCard
-from engine.documents.measured import Measured
 from engine.estimate.gpus import gpus
 from engine.estimate.types import EstimateAt
-from engine.results.result import Outcome, Point, Probe, Purpose, Waste
-from engine.spec import RunSpec
+from engine.facts.result import Outcome, Point, Probe, Purpose, Waste
+from engine.questions.documents.estimated import EstimatedCard
+from engine.questions.documents.measured import Measured
+from engine.settings.spec import RunSpec
 from engine.text.units import GIB, MIB
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit
 from tests.fake_engine import estimate_of

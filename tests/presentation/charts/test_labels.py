@@ -22,7 +22,7 @@ from analysis.presentation.charts.plots import (
     Table,
     Trace,
 )
-from engine.results.result import Outcome, Probe
+from engine.facts.result import Outcome, Probe
 from engine.text.units import GIB
 from tests.presentation.charts.drawn import drawn, places, words
 

@@ -17,7 +17,7 @@ from analysis.presentation.origin import Origin, describe_origin
 from analysis.runs.queue.forecast import QueuePosition
 from analysis.runs.queue.remaining_time import seconds_left_of
 from analysis.runs.queue.scheduling import FORECAST_STARTS_MAX
-from engine.results.result import MemoryByKind
+from engine.facts.result import MemoryByKind
 
 _POSITION = (
     f"1 starts next. null: the run does not wait, or more than {FORECAST_STARTS_MAX} runs are before it. "

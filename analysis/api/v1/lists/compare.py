@@ -28,9 +28,9 @@ from analysis.lists.comparison.query import (
 from analysis.lists.comparison.scaling import figure_rows
 from analysis.lists.environment import MAY_AFFECT_FIGURES
 from analysis.models import PUBLISHED_KINDS, Run
-from engine.catalog.stored_workload import stored_workload
 from engine.estimate.spec import OWN
-from engine.kinds import read_result
+from engine.questions.kinds import read_result
+from engine.settings.catalog.stored_workload import stored_workload
 
 _VERDICT = (
     "`same` where the two intervals overlap, where speeds are within 3 %, or where they differ by less than 0.05 %. "

@@ -33,7 +33,7 @@ from analysis.runs.queue.placement import Placement, placement_find
 from analysis.runs.services import run_create
 from engine.errors import SpecError
 from engine.estimate.gpus import find
-from engine.spec import DEFAULTS, RANGES, SETTINGS, VALUE_TYPES, RunSpec
+from engine.settings.spec import DEFAULTS, RANGES, SETTINGS, VALUE_TYPES, RunSpec
 
 _SETTINGS = tuple(name for name in SETTINGS if name == "device" or name not in NOT_MEASURED)
 _NONE_YET = (

@@ -15,8 +15,8 @@ from analysis.http.csv_file import csv_text
 from analysis.models import Measurement, Run
 from analysis.presentation.origin import Origin, origin_members
 from analysis.presentation.unreadable import read_or_none
-from engine.kinds import read_result
-from engine.results.result import MemoryByKind, Probe
+from engine.facts.result import MemoryByKind, Probe
+from engine.questions.kinds import read_result
 
 _MEMORY_COLUMNS = tuple(field.name for field in fields(MemoryByKind))
 _PLAIN = tuple(f.name for f in fields(Probe) if f.name not in ("memory_by_kind", "timed_step_seconds"))

@@ -1,0 +1,1 @@
+"""What can be trained: a model of the catalogue, or a script; and the search over its sizes."""
