@@ -289,7 +289,7 @@ def _fill_and_measure(arguments: argparse.Namespace, result: dict[str, Any]) -> 
 def _cells_of_newest() -> None:
     """Give the matrix the cells of the newest run of each training and card."""
     from analysis.models import Run
-    from analysis.runs.columns.matrix_store import cells_renew
+    from analysis.runs.matrix_store import cells_renew
 
     columns = ("kind", "gpu", "device_name", "model", "precision", "optimizer", "spec", "pk")
     newest: dict[str, int] = {}

@@ -47,7 +47,7 @@ NAMED_ELSEWHERE = {
     "analysis/news/decide.py": "only a measurement has an estimate to contradict, and a trend",
     "analysis/pages/home/first_values.py": "the form begins with an estimate where there is no device",
     "analysis/pages/home/forms.py": "the form begins with a measurement",
-    "analysis/runs/columns/matrix_store.py": "the condition is the database's",
+    "analysis/runs/matrix_store.py": "the condition is the database's",
     "engine/describe/does_not_fit.py": "remedies need the settings of a model of the catalogue",
     "engine/describe/time_left/__init__.py": "events of other machines name no kind",
 }

@@ -1,5 +1,6 @@
 """Which changes make a training faster: the race between them, whatever trains. All is pure but `course`.
 
+speed     which batch size is faster; the ratios and the evaluation serve changes as well
 field     what races, and the blocks or starts that were timed
 rule      what to time next, and the verdict
 course    runs the rounds

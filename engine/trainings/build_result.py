@@ -8,6 +8,7 @@ from typing import Any
 
 from ..describe.speed import stated_reason
 from ..facts import savings, stats
+from ..facts.intervals import ENOUGH_ROUNDS
 from ..facts.not_compared import NotCompared
 from ..facts.result import (
     Boundary,
@@ -107,7 +108,7 @@ def _speed(comparison: Comparison, reserve_fraction: float, today: int) -> Speed
         reason=comparison.why and comparison.why.describe(today),
         recommended_by=RecommendedBy.SPEED if comparison.recommended else RecommendedBy.NOTHING,
         reserve_fraction=reserve_fraction,
-        method=comparison.method or (METHOD if comparison.rounds else None),
+        method=_method(comparison) if comparison.method or comparison.rounds else None,
         rounds=comparison.rounds,
         quiet_rounds=comparison.quiet_rounds,
         seconds=comparison.seconds,
@@ -118,6 +119,13 @@ def _speed(comparison: Comparison, reserve_fraction: float, today: int) -> Speed
         compared=comparison.compared,
         why=comparison.why,
     )
+
+
+def _method(comparison: Comparison) -> str:
+    method = comparison.method or METHOD
+    is_order = comparison.claim in (SpeedClaim.AHEAD, SpeedClaim.NO_GAIN) and comparison.quiet_rounds < ENOUGH_ROUNDS
+    blocks = (block for each in comparison.speed_rounds for block in each.blocks)
+    return f"{method}; {BESIDE_OTHERS}" if is_order and any(block.computing_fraction for block in blocks) else method
 
 
 def _others_cores(comparison: Comparison) -> float | None:
@@ -131,3 +139,4 @@ METHOD = (
     "rounds of blocks in random order in one process; signed-rank intervals of the rounds' ratios, from rounds other "
     f"than those that chose the sizes, widened by the difference between runs ({RUN_TO_RUN:.1%})"
 )
+BESIDE_OTHERS = "beside other programs, by the time for which each training had a core"

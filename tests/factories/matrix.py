@@ -5,8 +5,8 @@ from typing import Any
 
 from analysis.models import Device, Run
 from analysis.runs import services
-from analysis.runs.columns.matrix_store import cells_renew
 from analysis.runs.kinds import spec_columns
+from analysis.runs.matrix_store import cells_renew
 from engine.estimate.gpus import gpus
 from engine.facts.result import DeviceFacts
 from engine.trainings.script.ranked_spec import requested_spec

@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 
 from analysis.models import MatrixCell, Run
 from analysis.runs import services
-from analysis.runs.columns.matrix_store import cells_renew
+from analysis.runs.matrix_store import cells_renew
 from tests.factories.matrix import estimated, measured, measured_on_ranks
 
 pytestmark = pytest.mark.django_db

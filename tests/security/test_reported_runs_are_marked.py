@@ -18,8 +18,8 @@ from analysis.models import Delivery, Device, NewsKind, Run
 from analysis.news.fan_out import dispatch_waiting
 from analysis.news.subscriptions import Wish, subscription_create
 from analysis.runs import services
-from analysis.runs.columns.matrix_store import cells_renew
 from analysis.runs.marks.share_links import share_link_create
+from analysis.runs.matrix_store import cells_renew
 from analysis.runs.services import LogLine
 from engine.facts.result import DeviceFacts
 from engine.text.units import GIB, MIB

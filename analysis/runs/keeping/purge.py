@@ -20,7 +20,7 @@ from analysis.audit.record import record_many
 from analysis.models import TERMINAL_STATES, Attempt, Device, Host, MatrixCell, Run, RunLog
 from analysis.models.querysets import RunQuerySet
 from analysis.runs.bulk import BulkResult, changeable_ids, ids_of, run_targets
-from analysis.runs.columns.matrix_store import cells_renew
+from analysis.runs.matrix_store import cells_renew
 
 LINES_KEPT_EACH_END = 20
 _IDS_AT_ONCE = 500

@@ -22,8 +22,8 @@ from analysis.audit.context import acting
 from analysis.audit.record import record
 from analysis.database import database_now
 from analysis.models import AuditEntry, IdempotencyKey, NewsEvent, RetentionRule, ShareLink, Throttle
-from analysis.runs import services
 from analysis.runs.keeping import purge
+from analysis.runs.keeping.purge import logs_trim, runs_expire, runs_purge
 
 What = RetentionRule.What
 EVERY = timedelta(days=1)
@@ -128,7 +128,7 @@ def _purge_rows(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
 
 def _trim_logs(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
     """Trim logs, and store how far this came, so that no run's log is read twice."""
-    count, reached = services.logs_trim(after=rule.reached_at, before=before, limit=_LOGS_AT_ONCE)
+    count, reached = logs_trim(after=rule.reached_at, before=before, limit=_LOGS_AT_ONCE)
     if reached is None:
         return count, True
     rule.reached_at = reached
@@ -142,8 +142,8 @@ def _batch(remove: Callable[..., int], before: datetime, limit: int) -> tuple[in
 
 
 _BATCHES: Mapping[str, Callable[[RetentionRule, datetime], tuple[int, bool]]] = {
-    What.DELETED_RUNS: lambda _, before: _batch(services.runs_purge, before, _RUNS_AT_ONCE),
-    What.OLD_RUNS: lambda _, before: _batch(services.runs_expire, before, _RUNS_AT_ONCE),
+    What.DELETED_RUNS: lambda _, before: _batch(runs_purge, before, _RUNS_AT_ONCE),
+    What.OLD_RUNS: lambda _, before: _batch(runs_expire, before, _RUNS_AT_ONCE),
     What.LOG_LINES: _trim_logs,
     What.AUDIT_ENTRIES: lambda _, before: _batch(AuditEntry.objects.all().purge_before, before, _ROWS_AT_ONCE),
 }

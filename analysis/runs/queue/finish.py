@@ -12,10 +12,10 @@ from django.db.models.functions import Now
 
 from analysis.models import Attempt, Device, Run, State
 from analysis.models.text import storable_json, storable_text
-from analysis.runs.columns.matrix_store import cells_store
 from analysis.runs.columns.result_columns import printed_columns
 from analysis.runs.columns.run_text import run_text_keep
 from analysis.runs.kinds import rules_of
+from analysis.runs.matrix_store import cells_store
 from analysis.runs.queue.create import wake_for
 from analysis.runs.queue.outbox import note_ends
 from analysis.runs.queue.retry_policy import Cause, decide_retry, describe_attempts

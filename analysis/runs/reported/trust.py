@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from analysis.audit.record import record
 from analysis.models import ApiToken, Run, Trust
 from analysis.models.querysets import RunQuerySet
-from analysis.runs.columns.matrix_store import cells_renew
+from analysis.runs.matrix_store import cells_renew
 
 _RENEWED_AT_ONCE = 500
 
