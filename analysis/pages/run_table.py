@@ -10,9 +10,9 @@ from typing import Any
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from analysis.charts.sparkline import sparkline
 from analysis.lists.runs.columns import Column
 from analysis.models import ALL_GPUS, Run, State
-from analysis.presentation.charts.sparkline import sparkline
 from analysis.presentation.estimate_summary import WITH_MARGIN
 from analysis.presentation.formatting import ago, bytes_text, duration, rate, round_bytes, usd, usd_range
 from analysis.presentation.kinds import presentation_of

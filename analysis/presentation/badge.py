@@ -10,8 +10,8 @@ import math
 import re
 from dataclasses import dataclass
 
+from analysis.charts.labels import text_width
 from analysis.models import Run
-from analysis.presentation.charts.labels import text_width
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.kinds.presentation import CERTIFIED, NOT_CERTIFIED
 from analysis.presentation.labels import describe_limit, limit_of_run, model_name

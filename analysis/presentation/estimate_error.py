@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from analysis.charts.axes import change_axis, time_axis
+from analysis.charts.plots import Plot, PlotPoint, PointLabel, SeriesStyle, Table, Trace
 from analysis.models import Run
-from analysis.presentation.charts.axes import change_axis, time_axis
-from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, SeriesStyle, Table, Trace
 from analysis.presentation.formatting import bytes_text
 from analysis.presentation.labels import family_name, model_name, short_device_name
 from engine.estimate.prior import memory_pair

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from analysis.presentation.charts.bars import Stack, stack_of
+from analysis.charts.bars import Stack, stack_of
 from engine.facts.result import Probe
 from engine.facts.stats import decisive_probes
 from engine.questions.documents.measured import Measured

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from analysis.charts.curves import ROLE_WORDS
 from analysis.models import Measurement
-from analysis.presentation.charts.curves import ROLE_WORDS
 from engine.describe.probe import OUTCOMES, PURPOSES, shown_throughput
 from engine.facts.result import Outcome, Probe, Purpose
 from engine.questions.documents.estimated import EstimatedCard

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis.presentation.charts.bars import MemoryBar, memory_bars
+from analysis.charts.bars import MemoryBar, memory_bars
 from analysis.presentation.estimate_error import SAME, compare_to_estimate
 from analysis.presentation.estimate_summary import how_rows
 from analysis.presentation.labels import model_name, place

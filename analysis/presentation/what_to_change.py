@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from analysis.presentation.charts.axes import batch_axis, bytes_axis
-from analysis.presentation.charts.plots import (
+from analysis.charts.axes import batch_axis, bytes_axis
+from analysis.charts.plots import (
     Plot,
     PlotPoint,
     PointLabel,

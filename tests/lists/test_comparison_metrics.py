@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from analysis.charts.plots import pareto_front
 from analysis.lists.comparison.compared_run import ComparedRun, Outcome, compared_run_of
 from analysis.lists.comparison.metrics import (
     Cell,
@@ -16,7 +17,6 @@ from analysis.lists.comparison.metrics import (
     million_samples_usd,
 )
 from analysis.models import Run
-from analysis.presentation.charts.plots import pareto_front
 from analysis.presentation.formatting import number
 from engine.facts.result import Reason
 from engine.text.units import GIB

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from analysis.charts.curves import memory_points, speed_points, unsteady_sizes
+from analysis.charts.plots import SeriesStyle
 from analysis.lists.comparison.query import CompareQuery
 from analysis.lists.environment import NOT_RECORDED, Facts, environment_facts, environment_title
 from analysis.models import Run
 from analysis.presentation import labels, run_state
-from analysis.presentation.charts.curves import memory_points, speed_points, unsteady_sizes
-from analysis.presentation.charts.plots import SeriesStyle
 from analysis.presentation.kinds import presentation_of, run_place
 from analysis.presentation.labels import Chip
 from analysis.presentation.unreadable import UnreadableError, read_stored

@@ -10,13 +10,13 @@ from django import forms
 from django.db.models import F
 from django.db.models.fields.json import KeyTransform
 
+from analysis.charts.curves import memory_points
 from analysis.http.query_string import FlagField, StrictQueryForm, WholeNumberField
 from analysis.http.setting_fields import setting_field, with_fields
 from analysis.lists.environment import environment_facts
 from analysis.lists.trend.series import Sample, SizedSpeed
 from analysis.models import Measurement, Run, State, TrendAcknowledgement
 from analysis.models.querysets import RunQuerySet
-from analysis.presentation.charts.curves import memory_points
 from analysis.presentation.kinds import BY_KIND
 from analysis.presentation.origin import Origin, origin_text
 from analysis.runs.columns.series import SeriesKey, default_input_size

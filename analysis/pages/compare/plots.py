@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from analysis.lists.comparison.compared_run import ComparedRun, Outcome
-from analysis.lists.comparison.query import CompareQuery
-from analysis.presentation.charts.axes import batch_axis, bytes_axis, rate_axis
-from analysis.presentation.charts.curves import memory_dots, speed_dots, speed_heights
-from analysis.presentation.charts.plots import (
+from analysis.charts.axes import batch_axis, bytes_axis, rate_axis
+from analysis.charts.curves import memory_dots, speed_dots, speed_heights
+from analysis.charts.plots import (
     Plot,
     PlotPoint,
     PointLabel,
@@ -19,6 +17,8 @@ from analysis.presentation.charts.plots import (
     pareto_front,
     table_of,
 )
+from analysis.lists.comparison.compared_run import ComparedRun, Outcome
+from analysis.lists.comparison.query import CompareQuery
 from analysis.presentation.formatting import bytes_text, rate, round_bytes
 from engine.facts.figure_kinds import EMULATED
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from analysis.charts.axes import change_axis, factor_axis
+from analysis.charts.plots import Plot, PlotPoint, Table, Trace
 from analysis.lists.comparison.query import CHARTED_MAX, CompareQuery
 from analysis.lists.comparison.races import ComparedRace, change_rows, compared_races, races_headline
 from analysis.models import Run
 from analysis.pages.compare.context import facts_context
-from analysis.presentation.charts.axes import change_axis, factor_axis
-from analysis.presentation.charts.plots import Plot, PlotPoint, Table, Trace
 from analysis.presentation.formatting import percent_more
 from engine.race.field import TODAY
 

@@ -9,9 +9,9 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
+from analysis.charts.bars import Slice, slices_of
 from analysis.models import Device, Host, Run
 from analysis.models.device import DeviceWithActivity
-from analysis.presentation.charts.bars import Slice, slices_of
 from analysis.presentation.device_cards import FILLED_BY_OTHERS, HELD, STALE_SECONDS, describe_hold
 from analysis.presentation.formatting import bytes_text
 from analysis.presentation.kinds import run_place

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from django.http import QueryDict
 
+from analysis.charts.race import race_plot
 from analysis.models import Run
 from analysis.pages.kinds.page import KindPages, Page
-from analysis.presentation.charts.race import race_plot
 from analysis.presentation.kinds import presentation_of
 
 if TYPE_CHECKING:

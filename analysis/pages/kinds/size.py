@@ -13,13 +13,13 @@ from django.contrib.auth.models import User
 from django.http import QueryDict
 from django.urls import reverse
 
+from analysis.charts.curves import memory_plot, rounds_plot, speed_plot
+from analysis.charts.plots import Plot
 from analysis.http.query_string import StrictQueryForm, WholeNumberField, without_empty
 from analysis.models import Measurement as Probes
 from analysis.models import Run, RunKind
 from analysis.pages.kinds.page import KindPages, Page
 from analysis.pages.what_to_change.context import change_start
-from analysis.presentation.charts.curves import memory_plot, rounds_plot, speed_plot
-from analysis.presentation.charts.plots import Plot
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.probe_rows import probe_key, probe_lines
 from analysis.presentation.result_summary import headline

@@ -7,12 +7,12 @@ from typing import Any
 
 from django.http import Http404
 
+from analysis.charts.bars import Stack
+from analysis.charts.drawing import HEIGHT
 from analysis.models import Run
 from analysis.pages.kinds.page import Page
 from analysis.pages.kinds.size import result_plots
 from analysis.presentation import labels, memory_breakdown
-from analysis.presentation.charts.bars import Stack
-from analysis.presentation.charts.drawing import HEIGHT
 from analysis.presentation.kinds import presentation_of, settings_of_run
 from analysis.presentation.origin import Origin
 from analysis.presentation.unreadable import read_or_none

@@ -10,9 +10,9 @@ from typing import Any
 
 from django.utils import timezone
 
+from analysis.charts.curves import memory_plot
 from analysis.models import Attempt, Measurement, Run, RunLog
 from analysis.presentation import run_state
-from analysis.presentation.charts.curves import memory_plot
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.probe_rows import probe_key, probe_lines
 from analysis.presentation.run_state import run_steps

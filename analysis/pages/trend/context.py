@@ -5,6 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from analysis.charts.axes import change_axis, time_axis
+from analysis.charts.plots import (
+    Annotation,
+    Plot,
+    PlotPoint,
+    PointLabel,
+    ReferenceLine,
+    SeriesStyle,
+    Table,
+    Trace,
+)
 from analysis.lists.trend.series import (
     Acknowledgements,
     Sample,
@@ -16,17 +27,6 @@ from analysis.lists.trend.series import (
 )
 from analysis.lists.trend.step_detection import POINTS_PER_SIDE_MIN, THRESHOLD
 from analysis.presentation import labels
-from analysis.presentation.charts.axes import change_axis, time_axis
-from analysis.presentation.charts.plots import (
-    Annotation,
-    Plot,
-    PlotPoint,
-    PointLabel,
-    ReferenceLine,
-    SeriesStyle,
-    Table,
-    Trace,
-)
 from analysis.presentation.formatting import percent_more, round_percent
 from analysis.runs.columns.series import SeriesKey
 from engine.facts.figure_kinds import EMULATED

@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 from django.contrib.staticfiles import finders
 
+from analysis.charts.axes import batch_axis, bytes_axis, change_axis, rate_axis, time_axis
+from analysis.charts.plots import COLOURS, DASHES, Plot, SeriesStyle
 from analysis.lists.comparison.compared_run import compared_run_of
 from analysis.lists.comparison.query import CompareQuery
 from analysis.models import Run
 from analysis.pages.compare.plots import compare_plots, memory_plot, speed_plot, tradeoff_plot
-from analysis.presentation.charts.axes import batch_axis, bytes_axis, change_axis, rate_axis, time_axis
-from analysis.presentation.charts.plots import COLOURS, DASHES, Plot, SeriesStyle
 from engine.text.units import GIB
+from tests.charts.drawn import drawn, having, places, points, words
 from tests.factories import make_spec
 from tests.factories.results import estimate, result, subject
 from tests.factories.speeds import make_timed_result
-from tests.presentation.charts.drawn import drawn, having, places, points, words
 
 DAY = 86_400
 

@@ -9,8 +9,8 @@ from django.forms.utils import flatatt
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from analysis.presentation.charts.labels import AIR, LETTER, RING_RADIUS, Box, Label, Position, Room, beside, text_width
-from analysis.presentation.charts.plots import Plot, PlotPoint, ReferenceLine, Trace
+from analysis.charts.labels import AIR, LETTER, RING_RADIUS, Box, Label, Position, Room, beside, text_width
+from analysis.charts.plots import Plot, PlotPoint, ReferenceLine, Trace
 
 WIDTH, HEIGHT = 480, 320
 RIGHT, TOP, BOTTOM = 24, 44, 54

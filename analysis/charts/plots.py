@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.presentation.charts.axes import Axis
+from analysis.charts.axes import Axis
 from engine.facts.figure_kinds import EMULATED, ESTIMATED, MEASURED
 
 MARKERS = (

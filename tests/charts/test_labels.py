@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.presentation.charts.axes import change_axis, time_axis
-from analysis.presentation.charts.curves import memory_plot, speed_plot
-from analysis.presentation.charts.drawing import HEIGHT, WIDTH
-from analysis.presentation.charts.labels import Box, Label, Room, beside, text_width
-from analysis.presentation.charts.plots import (
+from analysis.charts.axes import change_axis, time_axis
+from analysis.charts.curves import memory_plot, speed_plot
+from analysis.charts.drawing import HEIGHT, WIDTH
+from analysis.charts.labels import Box, Label, Room, beside, text_width
+from analysis.charts.plots import (
     Annotation,
     Plot,
     PlotPoint,
@@ -24,7 +24,7 @@ from analysis.presentation.charts.plots import (
 )
 from engine.facts.result import Outcome, Probe
 from engine.text.units import GIB
-from tests.presentation.charts.drawn import drawn, places, words
+from tests.charts.drawn import drawn, places, words
 
 DAY = 86_400
 EXAMPLES = settings(max_examples=60, deadline=None, derandomize=True)

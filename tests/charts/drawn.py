@@ -4,8 +4,8 @@ import re
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from analysis.presentation.charts.drawing import draw
-from analysis.presentation.charts.plots import Plot
+from analysis.charts.drawing import draw
+from analysis.charts.plots import Plot
 
 
 def drawn(plot: Plot) -> Element:

@@ -8,7 +8,7 @@ from datetime import date
 
 from django.utils.safestring import SafeString
 
-from analysis.presentation.charts.drawing import element, joined, polyline
+from analysis.charts.drawing import element, joined, polyline
 
 WIDTH, HEIGHT, MARGIN = 96, 26, 3
 LEAST_SPAN = 0.1

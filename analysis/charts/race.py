@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analysis.presentation.charts.axes import bytes_axis, factor_axis
-from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, SeriesStyle, Table, Trace, pareto_front
+from analysis.charts.axes import bytes_axis, factor_axis
+from analysis.charts.plots import Plot, PlotPoint, PointLabel, SeriesStyle, Table, Trace, pareto_front
 from analysis.presentation.formatting import bytes_text
 from engine.facts.intervals import Interval
 from engine.race.field import TODAY

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.presentation.charts.axes import binary_ticks, decimal_ticks
-from analysis.presentation.charts.bars import MemoryBar, memory_bars, stack_of
-from analysis.presentation.charts.curves import memory_plot, speed_plot
-from analysis.presentation.charts.plots import Plot
-from analysis.presentation.charts.sparkline import DATES_MAX, day_marks, line_over_runs, sparkline
+from analysis.charts.axes import binary_ticks, decimal_ticks
+from analysis.charts.bars import MemoryBar, memory_bars, stack_of
+from analysis.charts.curves import memory_plot, speed_plot
+from analysis.charts.plots import Plot
+from analysis.charts.sparkline import DATES_MAX, day_marks, line_over_runs, sparkline
 from analysis.presentation.filled_memory import ASPECT, tiles
 from analysis.runs.columns.result_columns import (
     POINTS_MAX,
@@ -27,9 +27,9 @@ from engine.questions.documents.estimated import EstimatedCard
 from engine.questions.documents.measured import Measured
 from engine.settings.spec import RunSpec
 from engine.text.units import GIB, MIB
+from tests.charts.drawn import drawn, having, places, points, tooltips, words
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit
 from tests.fake_engine import estimate_of
-from tests.presentation.charts.drawn import drawn, having, places, points, tooltips, words
 
 LIMIT = 40 * GIB
 ROLES = {"recommended": 384, "fastest": 421, "largest": 421, "current": 16}

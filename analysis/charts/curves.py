@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from analysis.presentation.charts.axes import Axis, batch_axis, bytes_axis, rate_axis
-from analysis.presentation.charts.plots import (
+from analysis.charts.axes import Axis, batch_axis, bytes_axis, rate_axis
+from analysis.charts.plots import (
     RING,
     Plot,
     PlotPoint,
