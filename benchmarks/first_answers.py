@@ -5,7 +5,8 @@
     python benchmarks/first_answers.py --summary
 
 Each run is one JSON line: `said` is its headline as printed. The truth are 200 steps of each size in plain loops of
-`plain_steps.py`, in eight starts that take turns; `first_claims.py` compares. "Keep" that names no size has no pairs.
+`plain_steps.py`, in eight starts that take turns, on the same day: another machine has other ratios. `first_claims.py`
+compares. "Keep" that names no size has no pairs.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from benchmarks.plain_steps import ratios  # noqa: E402
 OUT = ROOT / "benchmarks" / "results" / "first_answers.cpu.jsonl"
 SCRIPT = ROOT / "tests" / "engine" / "trainings" / "script" / "scripts" / "ten_lines.py"
 LOADS, TODAY = {"idle": 0, "one": 1, "both": 2}, 16
+TODAYS_DATE = time.strftime("%Y-%m-%d")
 ENGINE, LIMIT = (sys.executable, "-m", "engine"), ("--memory-limit", "256MiB")
 TUNE, MODEL = (*ENGINE, "tune", "--device", "cpu"), "bert-tiny"
 COMMANDS = {
@@ -44,7 +46,12 @@ COMMANDS = {
     "form": (),
 }
 TRAINING = {"demo": "demo", **dict.fromkeys(("tune", "race"), SCRIPT.relative_to(ROOT).as_posix())}
-CHANGES = {"Fused optimizer": "fused", "Foreach optimizer": "foreach", "Loader workers": "workers"}
+CHANGES = {
+    "Fused optimizer": "fused",
+    "Foreach optimizer": "foreach",
+    "Loader workers": "workers",
+    "bf16 autocast": "bf16",
+}
 
 
 @contextmanager
@@ -111,7 +118,7 @@ def row_of(what: str, load: str) -> dict[str, Any]:
 
 def summary(rows: list[dict[str, Any]]) -> Iterator[str]:
     """Yield a line of a table for each thing and load."""
-    truths = {row["truth"]: row["pairs"] for row in rows if "truth" in row}
+    truths = {(row["truth"], row.get("day")): row["pairs"] for row in rows if "truth" in row}
     runs = [row for row in rows if "what" in row]
     yield "| what | beside | runs | claims | certified | seconds | false | not judged |"
     yield "|---|---|---:|---|---|---|---:|---:|"
@@ -119,13 +126,15 @@ def summary(rows: list[dict[str, Any]]) -> Iterator[str]:
         of = [row for row in runs if (row["what"], row["load"]) == (what, load)]
         claims = ", ".join(f"{count} {claim}" for claim, count in Counter(row["claim"] for row in of).items())
         sizes, took = {row["certified"] for row in of}, sorted(row["seconds"] for row in of)
-        judged = [is_true(row, truths[row["recommends"]]) for row in of if row["recommends"] in truths]
+        keys = [(row["recommends"], row.get("day")) for row in of]
+        judged = [is_true(row, truths[key]) for row, key in zip(of, keys, strict=True) if key in truths]
         left = sum(bool(row["recommends"]) for row in of) - len(judged)
         cells = [what, load, len(of), claims, sizes, f"{took[0]:.0f} to {took[-1]:.0f}", judged.count(False), left]
         yield f"| {' | '.join(map(str, cells))} |"
 
 
 def keep(row: dict[str, Any]) -> None:
+    row = {**row, "day": TODAYS_DATE}
     print(json.dumps(row), flush=True)
     with OUT.open("a") as file:
         file.write(json.dumps(row) + "\n")
@@ -143,7 +152,9 @@ def main() -> None:
         keep(row_of(what, given.load))
     rows = [json.loads(line) for line in OUT.read_text().splitlines()]
     if given.truth:
-        for key in {row["recommends"] for row in rows if "what" in row} - {"", *(row.get("truth") for row in rows)}:
+        of_this_day = [row for row in rows if row.get("day") == TODAYS_DATE]
+        known = {"", *(row.get("truth") for row in of_this_day)}
+        for key in sorted({row["recommends"] for row in of_this_day if "what" in row} - known):
             keep({"truth": key, "pairs": ratios(*json.loads(key), today=TODAY)})
     if given.summary:
         print("\n".join(summary(rows)))

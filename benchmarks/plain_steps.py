@@ -3,7 +3,7 @@
     python benchmarks/plain_steps.py TRAINING SIZE STEPS [CHANGE ...]
 
 TRAINING is `demo`, a model of the catalogue, or a script's path in the checkout. A script runs again where it ends
-before its steps are made. The changes are options of its optimizer, or `workers`.
+before its steps are made. The changes are options of its optimizer, `workers`, or `bf16` for autocast.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 FIRST, STEPS, PAIRS = 3, 50, 4
 """The first steps do not count: the optimizer makes its state, caches fill."""
-WORKERS = {"num_workers": 2, "persistent_workers": True}
+WORKERS, BF16 = {"num_workers": 2, "persistent_workers": True}, "bf16"
 
 
 def main(training: str, size: int, steps: int, changes: list[str]) -> None:
     """Train, and end the process from inside its last step, wherever the training is."""
     adamw, loader = torch.optim.AdamW, torch.utils.data.DataLoader
-    torch.optim.AdamW = partial(adamw, **{name: True for name in changes if name != "workers"})  # type: ignore
+    forms = {name: True for name in changes if name not in ("workers", BF16)}
+    torch.optim.AdamW = partial(adamw, **forms)  # type: ignore
     torch.utils.data.DataLoader = partial(loader, **(WORKERS if "workers" in changes else {}))  # type: ignore
     ends: list[float] = []
 
@@ -44,8 +45,9 @@ def main(training: str, size: int, steps: int, changes: list[str]) -> None:
     register_optimizer_step_post_hook(note)
     sys.argv = [training, str(size)]
     step = _step_of(training, size)
-    while True:
-        step()
+    with torch.autocast("cpu", enabled=BF16 in changes):  # bfloat16 on a CPU
+        while True:
+            step()
 
 
 def _step_of(training: str, size: int) -> Callable[[], object]:
