@@ -6,10 +6,13 @@ import math
 import random
 from dataclasses import dataclass
 
-from engine.race.speed.rounds import BUSY_STARTS_FRACTION, Candidates
+from engine.race.speed.rounds import BUSY_STARTS_FRACTION, RUN_TO_RUN_OF_STARTS, Candidates
 from engine.trainings.script.speed.to_compare import EXTRA_SECONDS_OF_HELD, EXTRA_STARTS, others_to_compare
 
 TICK_SECONDS, START_SECONDS = 0.1, 10.0
+
+UNSTEADY = "unsteady"
+"""A machine whose blocks of 0.4 s differ by 10 %, as those of a small network on two cores do."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ def make_case_of_script(rng: random.Random, way: str) -> tuple[Curve, Candidates
         shares_cores=True,
         busy_fraction=BUSY_STARTS_FRACTION,
         by_start={size: by_start[size] for size in others},
+        run_to_run=RUN_TO_RUN_OF_STARTS,
         extra_seconds=EXTRA_SECONDS_OF_HELD if way == "held" else EXTRA_STARTS * START_SECONDS,
     )
 
@@ -77,6 +81,8 @@ class Machine:
             return self._burst(at)
         if self.kind == "shared":
             return self._shared(at)
+        if self.kind == UNSTEADY:
+            return self._unsteady(at)
         return 1.0
 
     def _drift(self, at: float) -> float:
@@ -96,6 +102,12 @@ class Machine:
         while at >= self.until:
             self.until += 1.0
             self.factor = self.rng.uniform(1.0, 2.5)
+        return self.factor
+
+    def _unsteady(self, at: float) -> float:
+        while at >= self.until:
+            self.until += 0.4
+            self.factor = math.exp(self.rng.gauss(0, 0.1))
         return self.factor
 
     @property

@@ -9,7 +9,7 @@ machine: quiet, drifting (a random walk of 5 % a minute), warming up (15 % slowe
 job that comes and goes (8 s on, 12 s off on average, 1.3 to 2.2 times slower). `bursts, seen` is the same job on a
 machine whose kernel tells how many cores others use. `shared` is a machine with a steady other load: each second it is
 1.0 to 2.5 times slower. Every step has noise of its own besides,
-and every run its own error of each size (`RUN_TO_RUN`), which no round of it can show. The noise models are ours: they
+and every run its own error of each size (`run_to_run`), which no round of it can show. The noise models are ours: they
 show how sensitive the rules are, not how any machine behaves.
 
 `held` and `anew` are the sizes that a script's starts would have compared, timed by blocks of starts that are held, or
@@ -42,7 +42,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-from simulated_speeds import Curve, Machine, make_case, make_case_of_script  # noqa: E402
+from simulated_speeds import UNSTEADY, Curve, Machine, make_case, make_case_of_script  # noqa: E402
 
 from engine.facts.speed_rounds import SpeedBlock, SpeedClaim, SpeedRound  # noqa: E402
 from engine.race.speed.order import COMPUTING_DEVIATION, ROUNDS, is_ahead, order_of  # noqa: E402
@@ -72,10 +72,10 @@ def run_case(
     rounds: list[SpeedRound] = []
     at = 0.0
     sizes = {*candidates.sizes, candidates.current or candidates.sizes[0]}
-    own = {size: error_of_a_run(rng) for size in sorted(sizes)}
+    own = {size: error_of_a_run(rng, candidates.run_to_run) for size in sorted(sizes)}
     while isinstance(step := decide(candidates, rounds), NextRound):
         if way == "anew":
-            own = {size: error_of_a_run(rng) for size in sorted(sizes)}
+            own = {size: error_of_a_run(rng, candidates.run_to_run) for size in sorted(sizes)}
         play = run_round if way == CATALOGUE else partial(run_round_of_starts, way=way)
         done = play(step, curve, own, machine, at, noise, rng)
         rounds.append(done)
@@ -83,9 +83,9 @@ def run_case(
     return Outcome(step, rounds)
 
 
-def error_of_a_run(rng: random.Random) -> float:
-    """By how much a process is slower at a size than the next one; `RUN_TO_RUN` is that of a ratio."""
-    return math.exp(rng.gauss(0, RUN_TO_RUN / math.sqrt(2)))
+def error_of_a_run(rng: random.Random, run_to_run: float) -> float:
+    """By how much a process is slower at a size than the next one; `run_to_run` is that of a ratio."""
+    return math.exp(rng.gauss(0, run_to_run / math.sqrt(2)))
 
 
 def run_round_of_starts(
@@ -333,7 +333,8 @@ def main() -> None:
     rows: list[dict[str, Any]] = json.loads(options.output.read_text())["rows"] if options.output.exists() else []
     rows = [row for row in rows if row["runs"] == options.runs]
     done = {(row["machine"], row["step_noise"], row["runs"], row["way"]) for row in rows}
-    ways = {way: MACHINES if way == CATALOGUE else ("quiet", "drift", "bursts, seen", "shared") for way in WAYS}
+    of_script = ("quiet", UNSTEADY, "drift", "bursts, seen", "shared")
+    ways = {way: MACHINES if way == CATALOGUE else of_script for way in WAYS}
     cases = [(kind, noise, options.runs, way) for way in WAYS for kind in ways[way] for noise in NOISES]
     cases = [case for case in cases if case not in done]
     with ProcessPoolExecutor(options.processes) as pool:

@@ -272,7 +272,7 @@ class _Race:
         if not own.is_over(
             [pair],
             order,
-            half_width=0.0 if more_starts_may_tell else NOISE,
+            half_width=None if more_starts_may_tell else NOISE,
             waits=self.field.shares_cores and not self.is_busy,
             is_late=is_late or count >= MOST_ROUNDS_EVALUATION,
         ):
@@ -292,7 +292,7 @@ class _Race:
         if count < ENOUGH_ROUNDS:
             return RaceVerdict(TODAY, leader, SpeedClaim.NOTHING, None, count, quiet)
         gain, least = own.gain(leader, TODAY), _least_gain(are_held=own.deviation(leader, TODAY) > 0)
-        claim = claim_of(gain, is_narrow=own.ratio(leader, TODAY).half_width <= CLAIMABLE_HALF_WIDTH)
+        claim = claim_of(gain, is_narrow=own.is_narrow(leader, TODAY, CLAIMABLE_HALF_WIDTH))
         figure = gain.value if claim is SpeedClaim.FIGURE else None
         is_chosen = claim is not SpeedClaim.NOTHING and is_gain(figure, gain.low)
         if not is_chosen:

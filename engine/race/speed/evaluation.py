@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic
 
-from ...facts.intervals import ENOUGH_ROUNDS, Interval
+from ...facts.intervals import ENOUGH_ROUNDS, NORMAL_95, Interval
 from ...facts.speed_rounds import SpeedClaim
 from .order import order_of
 from .ratios import E, Ratios, Round, interval_of_rounds
@@ -20,6 +20,8 @@ from .ratios import E, Ratios, Round, interval_of_rounds
 MEASURABLE_SPREAD = 1.10  # upper end over lower end of a ratio's interval; beyond it no figure is claimed
 CLAIMABLE_HALF_WIDTH = math.log(MEASURABLE_SPREAD) / 2
 LOOK_EVERY = 3  # rounds between two looks at the interval: each look is a chance to stop by accident
+OF_STARTS = 1 / 2
+"""An interval of the rounds half as wide as that between starts widens it by an eighth: more rounds tell little."""
 FEWEST_DISTURBED = 2  # rounds, where it ends because other work stays
 
 
@@ -55,6 +57,11 @@ class Evaluation(Generic[E]):
         """Return how many times as fast `entry` is, as other starts may be too."""
         return self.ratio(entry, other).widened(self.deviation(entry, other)).exp()
 
+    def is_narrow(self, entry: E, other: E, half_width: float) -> bool:
+        """Whether the rounds show a ratio that closely, or more closely than other starts would repeat it."""
+        of_starts = OF_STARTS * NORMAL_95 * self.deviation(entry, other)
+        return self.ratio(entry, other).half_width <= max(half_width, of_starts)
+
     def order(self, entry: E, today: E) -> SpeedClaim | None:
         """Return what disturbed rounds show of an entry and today's training; None while more of them may show it."""
         computing = self.ratios.computing(entry, today)
@@ -63,11 +70,18 @@ class Evaluation(Generic[E]):
         return order_of([each.clock[entry] - each.clock[today] for each in self.rounds], computing or None)
 
     def is_over(
-        self, pairs: Iterable[tuple[E, E]], order: SpeedClaim | None, *, half_width: float, waits: bool, is_late: bool
+        self,
+        pairs: Iterable[tuple[E, E]],
+        order: SpeedClaim | None,
+        *,
+        half_width: float | None,
+        waits: bool,
+        is_late: bool,
     ) -> bool:
         """Whether no further round is worth its time: the ratios of `pairs` are known, or will not be.
 
-        `waits`: rounds that nothing disturbs may still come. `is_late`: the time is up.
+        `half_width`: None where further starts may tell more. `waits`: rounds that nothing disturbs may still come.
+        `is_late`: the time is up.
         """
         if is_late:
             return True
@@ -77,4 +91,4 @@ class Evaluation(Generic[E]):
             return False
         if waits and self.quiet_rounds < ENOUGH_ROUNDS:
             return False
-        return all(self.ratio(*pair).half_width <= half_width for pair in pairs)
+        return half_width is not None and all(self.is_narrow(*pair, half_width) for pair in pairs)

@@ -242,7 +242,7 @@ def _verdict(
 ) -> SpeedVerdict:
     ratios = {pair: evaluation.ratio(*pair) for pair in choice.pairs}
     decisive, gain = max(ratios, key=lambda pair: ratios[pair].half_width, default=None), None
-    is_narrow = decisive is None or ratios[decisive].half_width <= CLAIMABLE_HALF_WIDTH
+    is_narrow = all(evaluation.is_narrow(*pair, CLAIMABLE_HALF_WIDTH) for pair in ratios)
     claim = SpeedClaim.FIGURE if is_narrow else SpeedClaim.NOTHING
     if choice.current is not None and choice.rival != choice.current:
         gain = evaluation.gain(choice.rival, choice.current)
