@@ -42,6 +42,10 @@ class Interval:
         below, above = (math.sqrt((self.value - end) ** 2 + more) for end in (self.low, self.high))
         return Interval(self.value - below, self.value, self.value + above)
 
+    def at_least(self, half_width: float) -> Interval:
+        """Return it as wide to each side as that: values that agree by luck show less than is known of their spread."""
+        return Interval(min(self.low, self.value - half_width), self.value, max(self.high, self.value + half_width))
+
     def exp(self) -> Interval:
         return Interval(math.exp(self.low), math.exp(self.value), math.exp(self.high))
 

@@ -27,11 +27,15 @@ FEWEST_DISTURBED = 2  # rounds, where it ends because other work stays
 
 @dataclass(frozen=True)
 class Evaluation(Generic[E]):
-    """Rounds that timed all of what is evaluated. `shares_cores`: disturbed ones show no factor, an order at most."""
+    """Rounds that timed all of what is evaluated. `shares_cores`: disturbed ones show no factor, an order at most.
+
+    `start_to_start` is what ratios of two starts are known to differ by where each block is a start of its own.
+    """
 
     rounds: Sequence[Round[E]]
     shares_cores: bool
     run_to_run: float
+    start_to_start: float = 0.0
 
     @cached_property
     def ratios(self) -> Ratios[E]:
@@ -48,7 +52,9 @@ class Evaluation(Generic[E]):
 
     def ratio(self, entry: E, other: E) -> Interval:
         """Return the logarithm of how many times as fast `entry` is, as these starts of both show it."""
-        return interval_of_rounds(self.ratios.of(entry, other))
+        ratios = self.ratios.of(entry, other)
+        least = 0.0 if self.deviation(entry, other) else NORMAL_95 * self.start_to_start / math.sqrt(len(ratios))
+        return interval_of_rounds(ratios).at_least(least)
 
     def deviation(self, entry: E, other: E) -> float:
         return self.ratios.between_starts(entry, other, self.run_to_run)
@@ -59,7 +65,7 @@ class Evaluation(Generic[E]):
 
     def is_narrow(self, entry: E, other: E, half_width: float) -> bool:
         """Whether the rounds show a ratio that closely, or more closely than other starts would repeat it."""
-        of_starts = OF_STARTS * NORMAL_95 * self.deviation(entry, other)
+        of_starts = OF_STARTS * NORMAL_95 * (self.deviation(entry, other) or self.start_to_start)
         return self.ratio(entry, other).half_width <= max(half_width, of_starts)
 
     def order(self, entry: E, today: E) -> SpeedClaim | None:

@@ -159,7 +159,8 @@ class _Selected:
         wanted = set() if self.choice is None else {*self.choice.evaluated}
         own = [r for r in rounds if r.stage is Stage.EVALUATION and {b.batch_size for b in r.blocks} >= wanted]
         read = [self.candidates.read(r) for r in own]
-        return Evaluation(read, self.candidates.shares_cores, self.candidates.run_to_run)
+        spread = self.candidates.run_to_run
+        return Evaluation(read, self.candidates.shares_cores, spread, start_to_start=spread)
 
 
 def _select(candidates: Candidates, rounds: Sequence[SpeedRound], *, is_over: bool = False) -> _Selected:
