@@ -10,9 +10,9 @@ from django.forms import ChoiceField, ModelForm
 from django.http import HttpRequest
 
 from analysis.admin.lists import Managed, ProtectReferencedAdmin
+from analysis.formatting import bytes_text
 from analysis.models import Attempt, Device, GpuPrice, Host, Quota, Run
 from analysis.permissions import signed_in_user
-from analysis.presentation.formatting import bytes_text
 from analysis.runs import services
 from analysis.runs.bulk import ids_of
 from analysis.runs.gpu_catalog import gpu_choices, gpu_name, validate_gpu

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from analysis.presentation.formatting import number, round_bytes
+from analysis.formatting import number, round_bytes
 
 HOUR, DAY = 3_600, 86_400
 _TIME_STEPS_SECONDS = (HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, *(DAY * days for days in (1, 2, 7, 14, 30, 61, 122, 365)))

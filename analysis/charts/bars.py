@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from analysis.presentation.formatting import bytes_text, percent, percent_estimated, round_bytes
+from analysis.formatting import bytes_text, percent, percent_estimated, round_bytes
 from engine.facts.result import Point, Waste
 
 LABEL_FITS_BELOW = 0.7

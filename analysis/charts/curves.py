@@ -15,7 +15,7 @@ from analysis.charts.plots import (
     Trace,
     table_of,
 )
-from analysis.presentation.formatting import bytes_text, rate, rate_range, round_bytes
+from analysis.formatting import bytes_text, rate, rate_range, round_bytes
 from engine.facts.result import Outcome, Probe
 from engine.facts.speed_rounds import SpeedRound, Stage
 from engine.facts.stats import decisive_probes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analysis.charts.axes import bytes_axis, factor_axis
 from analysis.charts.plots import Plot, PlotPoint, PointLabel, SeriesStyle, Table, Trace, pareto_front
-from analysis.presentation.formatting import bytes_text
+from analysis.formatting import bytes_text
 from engine.facts.intervals import Interval
 from engine.race.field import TODAY
 from engine.race.row import Row

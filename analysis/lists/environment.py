@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from analysis.presentation.formatting import bytes_text
+from analysis.formatting import bytes_text
 from engine.facts.provenance.parse import OF_ONE_RUN
 from engine.facts.result import DeviceFacts
 from engine.text.units import sentence_case

@@ -12,13 +12,13 @@ from typing import Any
 
 from django.db.models.functions import Now
 
+from analysis.formatting import percent
 from analysis.lists.trend.query import ids_of_series, samples_of
 from analysis.lists.trend.series import Sample, Series, series_of
 from analysis.lists.trend.step_detection import POINTS_PER_SIDE_MIN, Step
 from analysis.models import Device, NewsEvent, NewsKind, Run, RunKind, State
 from analysis.models.querysets import SEEN_LATELY
 from analysis.presentation.estimate_error import describe_difference
-from analysis.presentation.formatting import percent
 from analysis.presentation.kinds import run_place
 from analysis.presentation.labels import model_name, short_device_name
 from analysis.runs.columns.series import SeriesKey

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from django import forms
 
+from analysis.formatting import millions, round_bytes
 from analysis.models import Device
-from analysis.presentation.formatting import millions, round_bytes
 from analysis.presentation.labels import DEVICE_LABELS, short_device_name
 from analysis.runs.queue.placement import Placement
 from engine.settings.catalog import TASK_LABELS, WORKLOADS

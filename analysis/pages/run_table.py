@@ -11,10 +11,10 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from analysis.charts.sparkline import sparkline
+from analysis.formatting import ago, bytes_text, duration, rate, round_bytes, usd, usd_range
 from analysis.lists.runs.columns import Column
 from analysis.models import ALL_GPUS, Run, State
 from analysis.presentation.estimate_summary import WITH_MARGIN
-from analysis.presentation.formatting import ago, bytes_text, duration, rate, round_bytes, usd, usd_range
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.kinds.presentation import BATCH_SIZES
 from analysis.presentation.labels import Chip

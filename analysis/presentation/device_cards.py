@@ -8,9 +8,9 @@ from datetime import timedelta
 
 from django.utils import timezone
 
+from analysis.formatting import bytes_text, day_and_clock, describe_elapsed
 from analysis.models import Device
 from analysis.models.device import DeviceWithActivity
-from analysis.presentation.formatting import bytes_text, day_and_clock, describe_elapsed
 from analysis.presentation.labels import Chip
 
 HELD = Chip("◐", "busy", "chip-run")

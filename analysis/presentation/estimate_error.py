@@ -10,8 +10,8 @@ from statistics import median
 
 from analysis.charts.axes import change_axis, time_axis
 from analysis.charts.plots import Plot, PlotPoint, PointLabel, SeriesStyle, Table, Trace
+from analysis.formatting import bytes_text
 from analysis.models import Run
-from analysis.presentation.formatting import bytes_text
 from analysis.presentation.labels import family_name, model_name, short_device_name
 from engine.estimate.prior import memory_pair
 from engine.facts.result import Reason

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.charts.bars import MemoryBar, Stack, stack_of
-from analysis.presentation.formatting import bytes_text, duration, percent_estimated, usd
+from analysis.formatting import bytes_text, duration, percent_estimated, usd
 from analysis.presentation.labels import describe_limit, describe_several, short_device_name
 from analysis.runs.gpu_catalog import Price
 from engine.describe.estimate import METHODS, describe_attention, describe_known_error

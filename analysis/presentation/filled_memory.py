@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from analysis.presentation.formatting import bytes_text, percent
+from analysis.formatting import bytes_text, percent
 from engine.facts.memory_breakdown import (
     ACTIVATIONS,
     COMMUNICATION,

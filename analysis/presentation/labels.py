@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.formatting import round_bytes
 from analysis.models import Run
-from analysis.presentation.formatting import round_bytes
 from engine.facts.result import DeviceFacts
 from engine.settings.catalog import WORKLOADS
 from engine.settings.catalog.from_config import CONFIG

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from analysis.formatting import factor, percent, usd
 from analysis.models import Run, State
 from analysis.presentation import labels, run_state
-from analysis.presentation.formatting import factor, percent, usd
 from analysis.presentation.kinds import presentation_of, run_place, settings_of_run
 from analysis.presentation.kinds.presentation import Presentation
 from analysis.presentation.kinds.validation import verdict_chip

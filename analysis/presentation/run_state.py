@@ -9,9 +9,9 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
+from analysis.formatting import duration
 from analysis.models import Run, State
 from analysis.presentation.device_cards import describe_hold
-from analysis.presentation.formatting import duration
 from analysis.presentation.kinds import presentation_of, run_place
 from analysis.presentation.labels import Chip, model_name
 from analysis.presentation.origin import executor_of

@@ -22,8 +22,8 @@ from analysis.charts.plots import (
     pareto_front,
     table_of,
 )
+from analysis.formatting import bytes_text, rate, rate_range, round_bytes
 from analysis.presentation.estimate_summary import size_text
-from analysis.presentation.formatting import bytes_text, rate, rate_range, round_bytes
 from analysis.presentation.labels import describe_precision
 from analysis.runs.earlier.what_to_change import Measured
 from engine.estimate.alternatives import ORDER

@@ -1,4 +1,4 @@
-"""The filters of the pages: texts of `presentation/formatting.py`, pictures of charts, cells and lines."""
+"""The filters of the pages: texts of `formatting.py`, pictures of charts, cells and lines."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from django.urls import reverse
 from django.utils.html import escape, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
+from analysis import formatting
 from analysis.charts.drawing import draw, picture
 from analysis.models import Run, RunLog, State
-from analysis.presentation import formatting
 from analysis.runs.columns.series import SeriesKey
 from engine.text.today import name_today
 

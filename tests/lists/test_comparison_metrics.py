@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from analysis.charts.plots import pareto_front
+from analysis.formatting import number
 from analysis.lists.comparison.compared_run import ComparedRun, Outcome, compared_run_of
 from analysis.lists.comparison.metrics import (
     Cell,
@@ -17,7 +18,6 @@ from analysis.lists.comparison.metrics import (
     million_samples_usd,
 )
 from analysis.models import Run
-from analysis.presentation.formatting import number
 from engine.facts.result import Reason
 from engine.text.units import GIB
 from tests.factories import make_result_that_does_not_fit, make_spec

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from analysis.formatting import duration, number, round_bytes, round_percent, usd
 from analysis.lists.comparison.compared_run import ComparedRun
 from analysis.lists.environment import COMPARABILITY_FACTS, NONE, NOT_RECORDED, environment_title
 from analysis.presentation import labels
-from analysis.presentation.formatting import duration, number, round_bytes, round_percent, usd
 from engine.estimate.spec import OWN
 from engine.settings.catalog import WORKLOADS
 from engine.settings.setting import Role

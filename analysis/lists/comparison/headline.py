@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from analysis.formatting import factor, number
 from analysis.lists.comparison.compared_run import ComparedRun
 from analysis.lists.comparison.differences import setting_rows
 from analysis.lists.comparison.metrics import LARGEST, RECOMMENDED_SPEED, Cell, Metric, MetricRow
-from analysis.presentation.formatting import factor, number
 from engine.settings.spec import SETTINGS
 
 _NAMING = frozenset(SETTINGS[name].label for name in ("precision", "optimizer"))

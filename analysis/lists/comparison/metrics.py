@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from analysis.formatting import NOT_MEASURED, bytes_text, number, rate, step_time, times, usd
 from analysis.lists.comparison.compared_run import ComparedRun, Outcome, Range
-from analysis.presentation.formatting import NOT_MEASURED, bytes_text, number, rate, step_time, times, usd
 from engine.facts.savings import cost_per_million_samples_usd
 from engine.facts.stats import NOISE_FRACTION, is_same_figure
 

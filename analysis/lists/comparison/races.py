@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from analysis.formatting import percent_more
 from analysis.lists.comparison.compared_run import ComparedRun, Outcome
 from analysis.lists.environment import environment_facts
 from analysis.models import Run
-from analysis.presentation.formatting import percent_more
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.unreadable import UnreadableError
 from engine.questions.documents.raced import AnyRace, RaceRow

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from analysis.formatting import NOT_MEASURED
 from analysis.lists.comparison.compared_run import ComparedRun, Range
 from analysis.lists.comparison.metrics import Cell, MetricRow, metric_rows
-from analysis.presentation.formatting import NOT_MEASURED
 from engine.settings.catalog import WORKLOADS
 from engine.settings.rank_settings import OF_SEVERAL_GPUS
 from engine.settings.setting import Role

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from analysis.formatting import bytes_text, round_bytes, round_percent
 from analysis.lists.matrix.query import MatrixForm
 from analysis.models import Device, MatrixCell
-from analysis.presentation.formatting import bytes_text, round_bytes, round_percent
 from analysis.presentation.labels import (
     describe_input,
     describe_settings,

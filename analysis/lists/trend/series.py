@@ -9,10 +9,10 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
+from analysis.formatting import bytes_text, number, percent_more, rate, rate_range
 from analysis.lists.environment import Facts, changed
 from analysis.lists.trend.step_detection import THRESHOLD, Step, Stretch, find_steps, find_stretches
 from analysis.models import TrendAcknowledgement
-from analysis.presentation.formatting import bytes_text, number, percent_more, rate, rate_range
 from analysis.presentation.origin import Origin
 from engine.facts.intervals import Interval
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Self, TypeVar
 
-from analysis.presentation.formatting import usd
+from analysis.formatting import usd
 from engine.text.units import format_least_usd
 
 FIGURES = (

@@ -17,9 +17,9 @@ from analysis.charts.plots import (
     pareto_front,
     table_of,
 )
+from analysis.formatting import bytes_text, rate, round_bytes
 from analysis.lists.comparison.compared_run import ComparedRun, Outcome
 from analysis.lists.comparison.query import CompareQuery
-from analysis.presentation.formatting import bytes_text, rate, round_bytes
 from engine.facts.figure_kinds import EMULATED
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from analysis.charts.axes import change_axis, factor_axis
 from analysis.charts.plots import Plot, PlotPoint, Table, Trace
+from analysis.formatting import percent_more
 from analysis.lists.comparison.query import CHARTED_MAX, CompareQuery
 from analysis.lists.comparison.races import ComparedRace, change_rows, compared_races, races_headline
 from analysis.models import Run
 from analysis.pages.compare.context import facts_context
-from analysis.presentation.formatting import percent_more
 from engine.race.field import TODAY
 
 

@@ -15,13 +15,13 @@ from django.views.decorators.http import require_http_methods
 
 from analysis.accounts.middleware import is_guest, may_be_asked, may_be_public
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit, seconds_to_wait
+from analysis.formatting import bytes_text
 from analysis.http.client_ip import counted_address
 from analysis.models import MatrixCell, Run, State
 from analysis.pages.estimates.answer import answer
 from analysis.pages.estimates.forms import QuestionForm, question_of, table_of
 from analysis.permissions import may_read, signed_in_user
 from analysis.presentation.estimate_error import error_plot, groups_of
-from analysis.presentation.formatting import bytes_text
 from analysis.presentation.run_rows import HistoryRow, history_rows
 from analysis.runs.columns.matrix_cells import ESTIMATED
 from analysis.runs.earlier.estimates import estimate_like, stored_estimates

@@ -10,10 +10,10 @@ from itertools import groupby
 from typing import Any
 
 from analysis.charts.bars import Slice, slices_of
+from analysis.formatting import bytes_text
 from analysis.models import Device, Host, Run
 from analysis.models.device import DeviceWithActivity
 from analysis.presentation.device_cards import FILLED_BY_OTHERS, HELD, STALE_SECONDS, describe_hold
-from analysis.presentation.formatting import bytes_text
 from analysis.presentation.kinds import run_place
 from analysis.presentation.labels import Chip, name_of_run
 from analysis.presentation.run_state import describe_queue_position

@@ -8,11 +8,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from analysis.charts.sparkline import day_bars, day_marks
+from analysis.formatting import bytes_text, hours_text, share_text
 from analysis.lists.use.days import Use, first_moment, use_by_day, use_by_person
 from analysis.lists.use.load import HELD_MAX, RUNS_MAX, held_since, memory_since, settings_measured_since
 from analysis.lists.use.unused import Unused, unused_by
 from analysis.models import Device, DeviceDay
-from analysis.presentation.formatting import bytes_text, hours_text, share_text
 from analysis.presentation.labels import model_name
 
 RANGES = (7, 30, 90)

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from analysis.accounts.middleware import is_guest, may_be_public
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
+from analysis.formatting import bytes_text, percent, round_bytes
 from analysis.http.page_requests import is_fragment, portal_address
 from analysis.http.query_string import without_empty
 from analysis.lists.runs.columns import RECENT
@@ -28,7 +29,6 @@ from analysis.pages.run_table import run_table
 from analysis.pages.script_runs import scripts_offered
 from analysis.pages.spec_form import too_many_requests
 from analysis.presentation.device_cards import device_cards
-from analysis.presentation.formatting import bytes_text, percent, round_bytes
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.labels import model_name
 from analysis.presentation.origin import describe_origin

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from analysis.charts.sparkline import line_over_runs
+from analysis.formatting import number, percent_more
 from analysis.lists.trend.query import SAMPLES_MAX, recommended_speeds
 from analysis.lists.trend.series import SizedSpeed
 from analysis.lists.trend.step_detection import find_steps, find_stretches
 from analysis.models import Run
 from analysis.pages.trend.context import settings_of
 from analysis.presentation import labels
-from analysis.presentation.formatting import number, percent_more
 from analysis.presentation.kinds import settings_of_run
 from analysis.runs.columns.series import SeriesKey
 

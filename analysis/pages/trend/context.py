@@ -16,6 +16,7 @@ from analysis.charts.plots import (
     Table,
     Trace,
 )
+from analysis.formatting import percent_more, round_percent
 from analysis.lists.trend.series import (
     Acknowledgements,
     Sample,
@@ -27,7 +28,6 @@ from analysis.lists.trend.series import (
 )
 from analysis.lists.trend.step_detection import POINTS_PER_SIDE_MIN, THRESHOLD
 from analysis.presentation import labels
-from analysis.presentation.formatting import percent_more, round_percent
 from analysis.runs.columns.series import SeriesKey
 from engine.facts.figure_kinds import EMULATED
 

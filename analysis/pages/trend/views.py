@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from analysis.formatting import round_percent
 from analysis.http.query_string import BadQuery
 from analysis.lists.trend.query import (
     SAMPLES_MAX,
@@ -25,7 +26,6 @@ from analysis.models import Run
 from analysis.pages.trend.choice import known_series
 from analysis.pages.trend.context import trend_context
 from analysis.permissions import signed_in_user
-from analysis.presentation.formatting import round_percent
 from analysis.runs import services
 from analysis.runs.columns.series import SeriesKey
 

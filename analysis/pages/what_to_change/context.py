@@ -7,11 +7,11 @@ from typing import Any
 from django import forms
 from django.contrib.auth.models import User
 
+from analysis.formatting import round_bytes
 from analysis.http.query_string import StrictQueryForm
 from analysis.models import ALL_GPUS, CPU, Device, Run
 from analysis.pages.form_choices import models_by_task, places_offered
 from analysis.pages.spec_form import SpecForm
-from analysis.presentation.formatting import round_bytes
 from analysis.presentation.what_to_change import changes_plot, changes_shown, variant_text
 from analysis.runs.earlier.what_to_change import changes_found, devices_for, measured_variants, newest_changes
 from analysis.runs.gpu_catalog import gpu_choices

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from analysis.formatting import round_bytes
 from analysis.models import Device, Run, State
-from analysis.presentation.formatting import round_bytes
 from analysis.presentation.labels import (
     DEVICE_LABELS,
     describe_settings,

@@ -12,10 +12,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from analysis.formatting import hours_text, share_text
 from analysis.lists.use import load
 from analysis.lists.use.load import held_since
 from analysis.models import Attempt, Device, DeviceDay, Run
-from analysis.presentation.formatting import hours_text, share_text
 from analysis.runs import services
 from engine.text.units import GIB, MIB
 from tests.factories import make_card, make_claimed_run, make_measured_run, make_run_of_several, make_user

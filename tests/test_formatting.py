@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from django.utils import timezone
 
-from analysis.presentation import formatting
+from analysis import formatting
 from analysis.presentation.labels import describe_precision, describe_settings
 from analysis.presentation.probe_rows import probe_lines
 from analysis.templatetags.units import breakable
