@@ -73,7 +73,8 @@ def test_one_other_size_is_compared_with_today_s_at_once() -> None:
     comparison, found = compared({16: 100.0, 48: 250.0})
     assert sizes_of(comparison) == [{16, 48}] * EVALUATION_ROUNDS
     assert found.speedup is not None
-    assert (found.speedup.low, found.speedup.value, found.speedup.high) == pytest.approx((2.5,) * 3)
+    assert found.speedup.value == pytest.approx(2.5)
+    assert 2.4 < found.speedup.low < 2.5 < found.speedup.high < 2.6  # they agree by luck: starts are known to differ
     assert (found.claim, found.recommended, found.fastest) == (SpeedClaim.FIGURE, 48, 48)
 
 
