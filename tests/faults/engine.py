@@ -118,7 +118,7 @@ def garbage(engine: Engine) -> None:
 
 
 def flooding(engine: Engine) -> None:
-    flood(engine.settings.spec)
+    flood(engine.spec)
 
 
 def grandchild(engine: Engine) -> None:

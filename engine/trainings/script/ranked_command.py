@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from importlib.util import resolve_name
 from typing import Any
 
 from ...settings.setting import Role
@@ -11,7 +12,7 @@ from ...settings.spec import DEFAULTS, SETTINGS, RunSpec
 
 OWN_PYTHON = "{python}"
 """A command that begins with it runs in the Python that MemoryMark itself runs in."""
-_MODULE = f"{__package__.partition('.tune.')[0]}.measurement.ranked_training"
+_MODULE = resolve_name("...measurement.ranked_training", __package__)
 
 
 def trained_on_ranks(spec: RunSpec) -> dict[str, Any]:
