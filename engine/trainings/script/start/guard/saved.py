@@ -26,7 +26,7 @@ LEAST_FREE_FRACTION = 0.1
 LOCK_SECONDS = 10.0  # longer than a start that is being undone
 PREFIX, SUFFIX = ".memorymark-saved-", ".journal"
 UNDONE = "undone"
-"""A note that another is undone: its `facts` hold the other's line, then two inodes where something was made again."""
+"""A note that another is undone, whose line its `facts` hold: an undo that is killed is gone on with from there."""
 
 
 class CannotSave(Exception):
@@ -221,16 +221,14 @@ def undo(journal: Path) -> list[str]:
         "saved": _put_back,
         "made": lambda path, _, __: _remove(path),
         "folder": _make_folder,
-        "moved": lambda path, to, facts: _move_back(path, to, made_again.get(facts[0], facts[0])),
+        "moved": lambda path, to, facts: _move_back(path, to, facts[0], is_made_again=(to, facts[0]) in restored),
         "marked": lambda path, _, facts: _mark(path, facts),
         "store": lambda path, _, __: None,
     }
-    entries = _entries(journal)
-    notes_of_undo = [each for each in entries if each.what == UNDONE]
-    undone = {line for each in notes_of_undo for line in (each.line, each.facts[0])}
-    # by the inode that was noted, the one of what was made or copied in its place
-    made_again: dict[int, int] = dict(each.facts[1:] for each in notes_of_undo if len(each.facts) > 1)  # type: ignore[misc]
-    left: list[str] = []
+    entries, left = _entries(journal), list[str]()
+    undone = {line for each in entries if each.what == UNDONE for line in (each.line, *each.facts)}
+    # what stands where it was noted, also where it was made again and has another inode
+    restored = {(each.path, each.facts[0]) for each in entries if each.line in undone and each.facts}
     with journal.open("a") as notes:
         for each in reversed([each for each in entries if each.line not in undone]):
             if left and each.what == "made":
@@ -241,9 +239,8 @@ def undo(journal: Path) -> list[str]:
                 kept = f"; what it held is in {each.other}" if each.what == "saved" else ""
                 left.append(f"{each.path}: {error.strerror}{kept}")
             else:  # behind a line of its own: the last line may have been cut short
-                inodes = _inodes(each)
-                made_again.update([inodes] if inodes else [])
-                print("\n" + json.dumps([UNDONE, "", "", [each.line, *inodes]]), file=notes, flush=True)
+                restored |= {(each.path, inode) for inode in each.facts[:1]}
+                print("\n" + json.dumps([UNDONE, "", "", [each.line]]), file=notes, flush=True)
     if not left:
         for each in entries:
             if each.what == "store":
@@ -275,7 +272,7 @@ def _entries(journal: Path) -> list[Entry]:
 
 
 def _put_back(path: str, saved: str, facts: list[int]) -> None:
-    if not os.path.lexists(saved):  # the machine failed before it was saved, and so before it was changed
+    if not os.path.lexists(saved):  # the machine failed before it was saved and changed, or as it was put back
         _mark(path, facts)
         return
     there = _status(path)
@@ -298,15 +295,9 @@ def _make_folder(path: str, _: str, facts: list[int]) -> None:
     _mark(path, facts)
 
 
-def _inodes(undone: Entry) -> tuple[int, int] | tuple[()]:
-    """Return the inode that was noted, and the one of what now stands there, where these differ."""
-    status = _status(undone.path) if undone.what in ("saved", "folder") else None
-    return () if status is None or status.st_ino == undone.facts[0] else (undone.facts[0], status.st_ino)
-
-
-def _move_back(path: str, to: str, inode: int) -> None:
+def _move_back(path: str, to: str, inode: int, *, is_made_again: bool) -> None:
     there = _status(to)
-    if there is not None and there.st_ino == inode:
+    if there is not None and (there.st_ino == inode or is_made_again):
         _remove(path)
         os.rename(to, path)
 
