@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..errors import SpecError
 from ..program import PROGRAM
-from .adapter_settings import DORA, AdapterSettings
-from .loop_settings import LoopSettings
+from .adapter_settings import DORA
 from .optimizers import OPTIMIZERS
-from .rank_settings import DDP, FSDP, STRATEGIES, ZERO1, RankSettings
-from .step_settings import FREED, StepSettings
-from .workload_settings import WorkloadSettings
+from .rank_settings import DDP, FSDP, STRATEGIES, ZERO1
+from .step_settings import FREED
+from .training_settings import TrainingSettings
 
 _ON_ONE_DEVICE = (
     "this trains on one device; several are measured by `{program} {model} --ranks {ranks} --strategy {strategy}`, "
     "emulated by --emulate-ranks {ranks}, and estimated"
 )
-
-
-@dataclass(frozen=True)
-class TrainingSettings(RankSettings, LoopSettings, AdapterSettings, StepSettings, WorkloadSettings):
-    """All that a training is set to. Fields follow the bases, last first."""
 
 
 def check_ranks(spec: TrainingSettings) -> None:

@@ -27,7 +27,8 @@ from .step_settings import (
     NEEDS_AMPERE,
     PURE_BF16,
 )
-from .training_ranks import TrainingSettings, check_ranks, held_bytes
+from .training_ranks import check_ranks, held_bytes
+from .training_settings import TrainingSettings
 from .workload_settings import DEVICE_NAMES, HAS_OWN_MEMORY, WorkloadSettings
 
 _BYTES_PER_PARAMETER, _BYTES_PER_HALF = 4, 2  # weights, gradients and state stay fp32 under autocast
