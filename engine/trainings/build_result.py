@@ -139,4 +139,4 @@ METHOD = (
     "rounds of blocks in random order in one process; signed-rank intervals of the rounds' ratios, from rounds other "
     f"than those that chose the sizes, widened by the difference between runs ({RUN_TO_RUN:.1%})"
 )
-BESIDE_OTHERS = "beside other programs, by the time for which each training had a core"
+BESIDE_OTHERS = "beside other programs, by the clock and the time for which each training had a core"
