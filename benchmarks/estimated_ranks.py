@@ -5,10 +5,11 @@
 Each case is a model, a strategy, a number of ranks and a setting. Estimated: the trace on fake `cpu` tensors, as
 `engine.estimate` makes it. Emulated: the same model and step with torch's own DistributedDataParallel, fully_shard or
 ZeroRedundancyOptimizer, real tensors and `engine.settings.ranks.emulated_group`; the peak is that of the allocator's
-own events over three steps, from the construction of the strategy on. A CPU copies a gradient to pad it, where
-CUDA's kernel of `_chunk_cat` writes it in place: so it is written in place here too. PyTorch's CUDA build does so over
-a made-up driver, where FSDP's peak is the estimate's without that replacement: tests/cuda_stand_in/test_ranks.py. Both
-are of rank 0. NCCL's memory and CUDA's streams are in neither. Nothing is fitted. Needs no GPU; takes some minutes.
+own events over three steps, from the construction of the strategy on. A CPU copies a gradient to pad it for its shards,
+where CUDA's kernel of `_chunk_cat` writes it in place: so it is written in place here too. PyTorch's CUDA build does so
+over a made-up driver, where FSDP's peak is the estimate's without that replacement: tests/cuda_stand_in/test_ranks.py.
+Both are of rank 0. NCCL's memory and CUDA's streams are in neither. Nothing is fitted. Needs no GPU; takes some
+minutes.
 """
 
 from __future__ import annotations

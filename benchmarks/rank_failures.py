@@ -5,11 +5,11 @@
     python benchmarks/rank_failures.py --only 17                # one of them, by its number
 
 Each start is that of `engine/trainings/script/start/`: torchrun with two gloo ranks on a CPU, of which one is killed,
-raises, exits or vanishes with status 0, hangs, or runs out of memory alone, in a step drawn from a seed. A
-start must end within its limit, leave no process and no lock, and be no answer: a probe that failed, out of memory
-only where the rank ran out of memory, or a reason. A rank that exits after its last step has not failed, so that is
-left out; and so is a start whose limit came before its rank was to fail, as on a busy machine: the next call makes it
-again.
+raises, exits or vanishes with status 0, hangs, or runs out of memory alone, at a moment and in a step drawn from a
+seed. A start must end within its limit, leave no process and no lock, and be no answer: a probe that failed, out of
+memory only where the rank ran out of memory, or a reason. A rank that exits after its last step has not failed, so that
+is left out; and so is a start whose limit came before its rank was to fail, as on a busy machine: the next call makes
+it again.
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.race.speed.rounds import BUSY_STARTS_FRACTION, RUN_TO_RUN_OF_STARTS, Candidates
 from engine.trainings.script.speed.to_compare import EXTRA_SECONDS_OF_HELD, EXTRA_STARTS, others_to_compare
 
 TICK_SECONDS, START_SECONDS = 0.1, 10.0
-
 UNSTEADY = "unsteady"
 """A machine whose blocks of 0.4 s differ by 10 %, as those of a small network on two cores do."""
 
@@ -80,9 +80,9 @@ class Machine:
         if self.kind.startswith("bursts"):
             return self._burst(at)
         if self.kind == "shared":
-            return self._shared(at)
+            return self._redrawn(at, 1.0, lambda: self.rng.uniform(1.0, 2.5))
         if self.kind == UNSTEADY:
-            return self._unsteady(at)
+            return self._redrawn(at, 0.4, lambda: math.exp(self.rng.gauss(0, 0.1)))
         return 1.0
 
     def _drift(self, at: float) -> float:
@@ -98,16 +98,10 @@ class Machine:
             self.factor = self.rng.uniform(1.3, 2.2) if self.is_on else 1.0
         return self.factor
 
-    def _shared(self, at: float) -> float:
+    def _redrawn(self, at: float, every_seconds: float, draw: Callable[[], float]) -> float:
         while at >= self.until:
-            self.until += 1.0
-            self.factor = self.rng.uniform(1.0, 2.5)
-        return self.factor
-
-    def _unsteady(self, at: float) -> float:
-        while at >= self.until:
-            self.until += 0.4
-            self.factor = math.exp(self.rng.gauss(0, 0.1))
+            self.until += every_seconds
+            self.factor = draw()
         return self.factor
 
     @property
