@@ -51,6 +51,7 @@ class SpeedBlock:
 
     `computing_fraction` is the share of the block in which the thread that trains had a core; None where that thread
     also waits for more than other threads of its process (a card, other ranks, a loader's workers), or spins meanwhile.
+    `collecting_fraction` is the share in which Python collected garbage, which `step_seconds` leaves out.
     """
 
     batch_size: int
@@ -61,6 +62,7 @@ class SpeedBlock:
     micro_batches: int = 1
     was_held: bool = True
     computing_fraction: float | None = None
+    collecting_fraction: float | None = None
 
     @property
     def samples_per_second(self) -> float:

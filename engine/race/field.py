@@ -1,16 +1,16 @@
-"""PURE: the data of a race: what takes part, and what was timed. A timed unit is a block of steps, or a whole start."""
+"""PURE: the data of a race: entries and timed units. A timed unit is a block of steps, or a whole start."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
 from ..facts.intervals import Interval
 from ..facts.speed_rounds import SpeedClaim, Stage
 from .speed.claim import CLEARLY_FASTER
-from .speed.ratios import Round
+from .speed.ratios import Round, mean_shares
 from .speed.rounds import BUSY_FRACTION, RUN_TO_RUN, RUN_TO_RUN_OF_STARTS
 
 Entry = tuple[str, ...]
@@ -38,7 +38,9 @@ class Field:
 
     def read(self, rounds: Iterable[RacedRound]) -> list[Round[Entry]]:
         """Read the rounds in which nothing failed."""
-        return [each.read(self.cores) for each in rounds if each.failed is None]
+        counted = [each for each in rounds if each.failed is None]
+        collected = mean_shares((one.entry, one.collecting_fraction) for each in counted for one in each.timed)
+        return [each.read(self.cores, collected) for each in counted]
 
     def entry(self, changes: Iterable[str]) -> Entry | None:
         wanted = frozenset(changes)
@@ -52,7 +54,7 @@ class Timed:
     """One block or start of an entry. `others_cores` is what other work used meanwhile; None where unknown.
 
     `seconds` is how long it took, where entries differ in that, as one does that compiles. `was_held`: it is a further
-    block of a start that timed one before. `computing_fraction` is as that of a `SpeedBlock`.
+    block of a start that timed one before. Both fractions are as those of a `SpeedBlock`.
     """
 
     entry: Entry
@@ -61,6 +63,7 @@ class Timed:
     seconds: float | None = None
     was_held: bool = False
     computing_fraction: float | None = None
+    collecting_fraction: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +79,12 @@ class RacedRound:
     seconds: float
     failed: Entry | None = None
 
-    def read(self, cores: int) -> Round[Entry]:
-        shares = ((each, each.computing_fraction) for each in self.timed)
+    def read(self, cores: int, collected: Mapping[Entry, float]) -> Round[Entry]:
+        speeds = {each.entry: each.samples_per_second * (1 - collected[each.entry]) for each in self.timed}
+        shares = ((each.entry, each.computing_fraction) for each in self.timed)
         return Round(
-            {each.entry: math.log(each.samples_per_second) for each in self.timed},
-            {each.entry: math.log(each.samples_per_second / share) for each, share in shares if share},
+            {entry: math.log(speed) for entry, speed in speeds.items()},
+            {entry: math.log(speeds[entry] / share) for entry, share in shares if share},
             frozenset(each.entry for each in self.timed if (each.others_cores or 0.0) > BUSY_FRACTION * cores),
             frozenset(each.entry for each in self.timed if each.was_held),
             self.seconds,

@@ -1,4 +1,4 @@
-"""PURE: what the result of any race says of what it found: of settings, and of somebody's own script."""
+"""PURE: the findings of a race, of a model's settings or of a script, as its result tells them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RaceFound(Protocol):
     def deciding(self) -> RaceVerdict: ...
     @property
     def parts_raced(self) -> Sequence[tuple[RaceVerdict | None, Sequence[RacedRound]]]:
-        """The verdict of each of its two parts, None of one that it had not, with its rounds."""
+        """The verdict and the rounds of both parts of the race; None for a part that was not raced."""
 
     @property
     def line_count(self) -> int:
@@ -54,7 +54,7 @@ class RaceFound(Protocol):
     def today_bytes(self) -> int | None: ...
     @property
     def stated_batch_size(self) -> int | None:
-        """Today's batch size; None where it may be another than the one that was seen."""
+        """Today's batch size; None where the watched start may not show it."""
 
     @property
     def is_found(self) -> bool:

@@ -7,8 +7,9 @@ BATCH_SIZE_MOST = 2**31 - 1
 SLACK_SECONDS = 0.05
 """Tolerance of the seconds of a run, which come from several clocks."""
 OVERCOMMITTED = 2
-"""Factor by which a refused step may exceed the memory of a host: it need not touch all that it was promised."""
+"""Factor by which a refused step may exceed a host's memory: a program need not touch all memory it was promised."""
 MOST_CORES = 8_192
+MOST_COLLECTING = 0.99  # share of its time in which Python collected garbage
 LEAST_COMPUTING = 1e-6  # share of its time in which a training had a core
 """The most cores that Linux runs on one machine."""
 MOST_RANKS = 65_536

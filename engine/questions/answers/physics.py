@@ -19,6 +19,7 @@ from .limits import (
     LEAST_COMPUTING,
     LEAST_STEP_SECONDS,
     LINE_MOST,
+    MOST_COLLECTING,
     MOST_CORES,
     MOST_OTHER_PROCESSES,
     MOST_PROCESSES,
@@ -212,3 +213,5 @@ def _other_work(facts: SizeFacts) -> Iterator[Impossible]:
             yield from within(f"speed_rounds[{number}].blocks[{place}].others_cores", block.others_cores, 0, MOST_CORES)
             path = f"speed_rounds[{number}].blocks[{place}].computing_fraction"
             yield from within(path, block.computing_fraction, LEAST_COMPUTING, 1)
+            path = f"speed_rounds[{number}].blocks[{place}].collecting_fraction"
+            yield from within(path, block.collecting_fraction, 0, MOST_COLLECTING)

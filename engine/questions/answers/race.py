@@ -25,6 +25,7 @@ from .limits import (
     BATCH_SIZE_MOST,
     LEAST_COMPUTING,
     LEAST_STEP_SECONDS,
+    MOST_COLLECTING,
     MOST_CORES,
     MOST_PROCESSES,
     MOST_RANKS,
@@ -213,6 +214,8 @@ def _rounds(
                 yield from within(f"{path}.timed[{place}].others_cores", one.others_cores, 0, MOST_CORES)
                 computing = one.computing_fraction
                 yield from within(f"{path}.timed[{place}].computing_fraction", computing, LEAST_COMPUTING, 1)
+                collecting = one.collecting_fraction
+                yield from within(f"{path}.timed[{place}].collecting_fraction", collecting, 0, MOST_COLLECTING)
                 yield from within(f"{path}.timed[{place}].seconds", one.seconds, 0, each.seconds + SLACK_SECONDS)
             least_seconds = max(least_seconds, block_seconds * len(each.timed))
             if each.seconds < least_seconds:

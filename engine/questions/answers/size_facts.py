@@ -42,7 +42,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFacts:
-    """The facts of a search as a document has them. `boundary` says which end it was of those its probes allow."""
+    """The facts of a search as a document has them. `boundary` is its end, where probes allow two."""
 
     spec: StoredSpec
     device: DeviceFacts

@@ -45,6 +45,7 @@ class TimedBlock:
     was_held: bool = True
     of_a_script: bool = False
     computing_fraction: float | None = None
+    collecting_fraction: float | None = None
 
     @property
     def samples_per_step(self) -> int:
@@ -179,6 +180,7 @@ class SpeedComparison:
                     block.micro_batches,
                     block.was_held,
                     block.computing_fraction,
+                    block.collecting_fraction,
                 )
             )
         self.rounds.append(SpeedRound(step.stage, seconds, tuple(blocks), left_out))

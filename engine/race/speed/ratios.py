@@ -10,10 +10,10 @@ where too few others are left: then by the time for which each training had a co
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from statistics import quantiles
+from statistics import fmean, quantiles
 from typing import Generic, TypeVar
 
 from ...facts.intervals import Interval, interval
@@ -25,6 +25,18 @@ ENOUGH_QUIET = 3
 OUTLYING = math.log(1.15)
 """The logarithm of the ratio by which a disturbed block is slower than the fastest one of its entry."""
 AGREEING_SPREAD = 1.25  # upper over lower quartile of the rounds' ratios; beyond it the rounds contradict each other
+
+
+def mean_shares(shares: Iterable[tuple[E, float | None]]) -> dict[E, float]:
+    """Return the mean share of an entry's blocks that garbage collections took: too rare for one block to show it.
+
+    >>> mean_shares([("a", 0.0), ("a", 0.5), ("b", None)])
+    {'a': 0.25, 'b': 0.0}
+    """
+    by_entry: dict[E, list[float]] = {}
+    for entry, share in shares:
+        by_entry.setdefault(entry, []).append(share or 0.0)
+    return {entry: fmean(found) for entry, found in by_entry.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,12 +31,12 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from ...facts.intervals import ENOUGH_ROUNDS, Interval, interval
-from ...facts.speed_rounds import ComparedSizes, SpeedClaim, SpeedRound, Stage
+from ...facts.speed_rounds import ComparedSizes, SpeedBlock, SpeedClaim, SpeedRound, Stage
 from ...facts.stats import NOISE_FRACTION
 from .claim import claim_of, is_gain
 from .evaluation import CLAIMABLE_HALF_WIDTH, FEWEST_DISTURBED, Evaluation
 from .order import gain_beside_others
-from .ratios import Ratios, Round, is_load_lasting
+from .ratios import Ratios, Round, is_load_lasting, mean_shares
 from .rounds import Candidates, NextRound
 
 RECOMMENDED_WITHIN = NOISE_FRACTION  # the smallest batch within this share of the fastest is recommended
@@ -136,12 +136,22 @@ def verdict_of(candidates: Candidates, rounds: Sequence[SpeedRound]) -> SpeedVer
 
 def _without_left_out(candidates: Candidates, rounds: Sequence[SpeedRound]) -> tuple[Candidates, list[SpeedRound]]:
     gone = [r.left_out for r in rounds if r.left_out is not None]
-    if not gone:
-        return candidates, list(rounds)
     candidates = reduce(Candidates.without, gone, candidates)
-    whole = [r for r in rounds if r.left_out is None]
+    whole = _with_collections([r for r in rounds if r.left_out is None])
+    if not gone:
+        return candidates, whole
     counted = [replace(r, blocks=tuple(b for b in r.blocks if b.batch_size not in gone)) for r in whole]
     return candidates, [r for r in counted if r.blocks]
+
+
+def _with_collections(rounds: list[SpeedRound]) -> list[SpeedRound]:
+    """Add to each block the mean share of its size that garbage collections took."""
+    shares = mean_shares((b.batch_size, b.collecting_fraction) for r in rounds for b in r.blocks)
+
+    def added(block: SpeedBlock) -> SpeedBlock:
+        return replace(block, step_seconds=block.step_seconds / (1 - shares[block.batch_size]))
+
+    return [replace(r, blocks=tuple(map(added, r.blocks))) for r in rounds] if any(shares.values()) else rounds
 
 
 @dataclass(frozen=True, slots=True)

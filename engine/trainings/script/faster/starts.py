@@ -47,7 +47,7 @@ class StartFailed(Exception):
 
 @dataclass(kw_only=True)
 class Starts:
-    """The starts of one run; `cache_folder` keeps what torch.compile made, `waiting` those that can time a block."""
+    """The starts of one run. `cache_folder` keeps torch.compile's files; `waiting` starts can time a block."""
 
     spec: OwnRaceSpec
     execution: Execution
@@ -147,6 +147,7 @@ class Starts:
             time.monotonic() - began,
             was_held=readings is not None,
             computing_fraction=evidence.timing.computing_fraction,
+            collecting_fraction=evidence.timing.collecting_fraction,
         )
 
     def _timed(self, names: tuple[str, ...], ahead: int) -> Evidence:

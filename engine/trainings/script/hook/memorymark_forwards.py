@@ -1,9 +1,10 @@
-"""Follows the forward passes of the outermost modules: which of them train, what they are given, and which fail."""
+"""Follows the forward passes of the outermost modules: which modules train, their inputs, and failed passes."""
 
 from __future__ import annotations
 
 import sys
 import threading
+import time
 import weakref
 from functools import partial
 from typing import Any
@@ -59,11 +60,15 @@ class Forwards:
     def run(self, call: Any, module: Any, arguments: Any, options: Any) -> Any:
         """Run a forward pass that no hooks see."""
         found: tuple[Any, ...] = ()
+        began = time.monotonic()
         self.begin(module)
+        self.watched.own_seconds += time.monotonic() - began
         try:
             found = (call(*arguments, **options),)
         finally:
+            ended = time.monotonic()
             self.end(module, arguments, options, *found)
+            self.watched.own_seconds += time.monotonic() - ended
         return found[0]
 
     def is_unseen(self) -> bool:
@@ -158,7 +163,7 @@ class Raised:
         self.count: Any = None if kind is None else 0
         if kind is None:
             return
-        scripted = torch._C.ScriptFunction  # its failures, and those of its backward pass, are plain RuntimeErrors
+        scripted = torch._C.ScriptFunction  # an out-of-memory in a scripted function is a plain RuntimeError
         wrap(kind, "__init__", self.made)
         wrap(torch.autograd, "backward", partial(self.called, go_back))
         wrap(scripted, "__call__", partial(self.called, lambda: None))

@@ -91,7 +91,7 @@ class CpuMemory:
         self.profile: Any = None
         self.held: Any = None
         self.at_first_pass: Any = None
-        self.events: list[list[int]] = []
+        self.events: list[tuple[int, ...]] = []
         self.at_arming = Tensors(torch)
         self.can_count = self._count(True)
 
@@ -145,18 +145,22 @@ def _profile_of_memory(torch: Any) -> Any:
         profiler._enable_profiler = enable
 
 
-def _events(profile: Any) -> list[list[int]]:
-    """Return the allocator's events as [time, address, bytes, all it has given out], and marks as [time, number]."""
-    events, waiting = [], list(reversed(profile.profiler.kineto_results.experimental_event_tree()))
+def _events(profile: Any) -> list[tuple[int, ...]]:
+    """Return the allocator's events as (time, address, bytes, all it has given out), and marks as (time, number).
+
+    Python's garbage collector does not look through tuples of numbers: a training's collections take as long as ever.
+    """
+    events: list[tuple[int, ...]] = []
+    waiting = list(reversed(profile.profiler.kineto_results.experimental_event_tree()))
     while waiting:
         node = waiting.pop()
         waiting.extend(reversed(node.children))
         if node.tag.name == "Allocation":
             if node.extra_fields.device.type == "cpu":
                 block = node.extra_fields
-                events.append([node.start_time_ns, block.ptr, block.alloc_size, block.total_allocated])
+                events.append((node.start_time_ns, block.ptr, block.alloc_size, block.total_allocated))
         elif node.name.startswith(MARK):
-            events.append([node.start_time_ns, int(node.name.partition(".")[2])])
+            events.append((node.start_time_ns, int(node.name.partition(".")[2])))
     return events
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from typing import Any
 
@@ -26,8 +27,8 @@ class Loaders:
         self.workers = (0, 0)  # the most of a loader that fed the training, and the batches they make ahead
         self.empty, self.rows = 0, None
         self.has_stepped = False  # since the last batch
-        self.made_by: Any = weakref.WeakKeyDictionary()  # by iterator its loader
-        self.newest: Any = weakref.WeakKeyDictionary()  # by iterator the one that draws in its place
+        self.made_by: Any = weakref.WeakKeyDictionary()  # iterator -> its loader
+        self.newest: Any = weakref.WeakKeyDictionary()  # iterator -> the newer iterator that draws in its place
         self.used: list[int] = []  # the data sets that gave a batch
         self.pass_batches: int | None = None  # of the first loader of the training
         self.unseen: dict[str, Any] = {}
@@ -70,13 +71,14 @@ class Loaders:
             raise
         finally:
             self.drawing.remove(threading.get_ident())  # once: a data set may draw from another loader
-            watched.mark("loaded")
+            loaded = watched.mark("loaded")
         is_training, inputs = torch.is_grad_enabled(), read.inputs_of(torch, batch)
         rows, shapes = read.rows_drawn(torch, self.newest.get(iterator, iterator)), read.shapes_of(torch, batch)
         self._use(iterator, is_training=is_training)
         watched.mark("batch", is_training, *inputs, *rows, shapes)
         watched.seen.count("batches")
         watched.seen.put("batch_size", (inputs[0] or [0])[0])
+        watched.own_seconds += time.monotonic() - loaded
         return batch
 
     def _use(self, iterator: Any, *, is_training: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -29,6 +30,8 @@ class Steps:
         self.stepped, self.turns = Stepped(), Turns()
         self.consumed: dict[int, int] = {}  # by optimizer: forward passes and batches until its last step
         self.first_timed, self.timed_from, self.computed_from, self.thread_from = 0, 0.0, 0.0, 0.0
+        self.collecting_since: float | None = None
+        self.own_from = 0.0
 
     def made_optimizer(self, make: Any, optimizer: Any, *others: Any, **options: Any) -> None:
         is_first, watched = not self.optimizers, self.watched
@@ -41,7 +44,10 @@ class Steps:
             watched.forget_start()
 
     def end(self, optimizer: Any) -> None:
+        began, block = time.monotonic(), self.timed_from
         self.count(self.stepped.number(optimizer))
+        if self.timed_from == block:  # else it waited for its turn
+            self.watched.own_seconds += time.monotonic() - began
 
     def count(self, number: int) -> None:
         """Count a step of the optimizer with this number, and go on or end as the steps so far say."""
@@ -124,7 +130,24 @@ class Steps:
         return int(read.idle_optimizers(self.watched.torch, self.optimizers, self.stepped.ids() | self.counts.keys()))
 
     def begin_timing(self) -> None:
+        if self.collecting not in gc.callbacks:
+            gc.collect()  # what reading the memory left would make the next collections longer, and rarer
+            gc.callbacks.append(self.collecting)
         self.first_timed, self.timed_from, self.thread_from = self.least(), time.monotonic(), time.thread_time()
+        self.own_from = self.watched.own_seconds
+
+    def own_seconds_of_a_step(self) -> float:
+        """Return what the watch itself takes of each timed step: a tenth of one that takes a millisecond."""
+        return float((self.watched.own_seconds - self.own_from) / max(self.least() - self.first_timed, 1))
+
+    def collecting(self, stage: str, info: Any) -> None:
+        """Mark the seconds of a full garbage collection: rare, and long in a training that makes many objects."""
+        if info["generation"] < 2:
+            return
+        if stage == "start":
+            self.collecting_since = time.monotonic()
+        elif self.collecting_since is not None:
+            self.watched.mark("collected", time.monotonic() - self.collecting_since)
 
     def computing_fraction(self) -> float | None:
         """Return the share of the timed steps in which this thread, which trains, had a core; None without any.

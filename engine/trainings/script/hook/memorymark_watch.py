@@ -64,6 +64,7 @@ class Watch:
         self.forwards, self.loaders, self.steps, self.cards = Forwards(self), Loaders(self), Steps(self), Cards(self)
         self.epoch: Any = None
         self.faster: Any = None
+        self.own_seconds = 0.0  # of what the watch did beside the training
 
     def arm(self, torch: Any) -> None:
         self.torch = torch
@@ -119,13 +120,16 @@ class Watch:
         """Whether no other process waits for this one: it is in no group, or stands in for a group's rank."""
         return bool(self.settings.get("emulated")) or self.place()[1] == 1
 
-    def mark(self, name: Any, *details: Any) -> None:
-        self.marks.append([time.monotonic(), name, *details])
+    def mark(self, name: Any, *details: Any) -> float:
+        """Add a mark, and return its time."""
+        now = time.monotonic()
+        self.marks.append([now, name, *details])
         if self.cpu is not None:
             self.cpu.mark(len(self.marks) - 1)
+        return now
 
     def phase(self, name: Any) -> None:
-        """Mark a phase, on a card with the most bytes that it held so far, and those that it holds now."""
+        """Mark a phase; on a card with the peak bytes so far and the bytes now."""
         is_read = self.stage is Stage.READING_MEMORY and self.device.type == "cuda"
         cuda, device = self.torch.cuda, self.device
         held = (cuda.max_memory_allocated(device), cuda.memory_allocated(device)) if is_read else (None, None)
@@ -204,4 +208,5 @@ class Watch:
             "faster": self.faster and self.faster.seen(),
             "idle_optimizers": self.steps.idle() if self.torch else 0,
             "unseen": self.loaders.unseen,
+            "own_seconds": self.steps.own_seconds_of_a_step() if self.is_timing else 0.0,
         }

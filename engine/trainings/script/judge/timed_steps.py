@@ -1,8 +1,8 @@
 """PURE: what the timed steps of a start tell, also where they are fed by the bursts of a loader's workers.
 
 Workers that began together end together: one step waits, and the others of the burst follow at once. Eleven steps fed
-by two workers hold five long ones or six, so their mean is off by a tenth; over whole bursts it is never off. And the
-first batches were made ahead, while the training was set up: the steps that they feed are faster than those to come.
+by two workers hold five long ones or six, so their mean is off by a tenth; over whole bursts it is never off. The
+first batches were made ahead, while the training was set up, so the first steps are faster than later ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TIMED_SECONDS, BLOCK_SECONDS, TIMED_STEPS = 2.0, 0.5, (6, 500)
 
 @dataclass(frozen=True, slots=True)
 class Loader:
-    """The loader that fed a training: its worker processes, and the batches that they make ahead."""
+    """The loader that fed a training: its worker processes, and the batches each makes ahead."""
 
     workers: int = 0
     ahead: int = 0
@@ -70,6 +70,8 @@ class Timing:
     is_settled: bool = False
     counts_all: bool = False
     computing_fraction: float | None = None
+    collecting_fraction: float = 0.0
+    """The share of the timed steps in which Python collected garbage: `step_seconds` are without."""
 
     @classmethod
     def of(
@@ -81,7 +83,11 @@ class Timing:
         full = [(a, b) for a, b in timed if unit.held(b, batch_size) == micro_batches]
         if counts_all is None:
             counts_all = 2 * len(full) <= len(timed)
-        step_seconds = [b.ended_at - a.ended_at for a, b in (timed if counts_all else full)]
+        counted = timed if counts_all else full
+        own_seconds = readings[0].data.get("own_seconds", 0.0)  # of the watch, in each step
+        step_seconds = [b.ended_at - a.ended_at - b.collected_seconds - own_seconds for a, b in counted]
+        collected = sum(b.collected_seconds for _, b in counted)
+        collecting = collected / (collected + sum(step_seconds)) if collected else 0.0
         waiting = max((share for steps in ranks if (share := _waiting(steps)) is not None), default=None)
         tokens = _tokens_per_second(ranks)
         settling = loader.settling_steps(micro_batches) if waiting is not None and waiting >= WAITS_FROM else 0
@@ -89,7 +95,9 @@ class Timing:
         if tokens is not None and settled:
             tokens *= fmean(step_seconds) / fmean(settled)
         computing = computing_fraction(readings)
-        return cls(settled or tuple(step_seconds), waiting, tokens, settling, bool(settled), counts_all, computing)
+        return cls(
+            settled or tuple(step_seconds), waiting, tokens, settling, bool(settled), counts_all, computing, collecting
+        )
 
     @property
     def typical_seconds(self) -> float | None:

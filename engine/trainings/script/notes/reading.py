@@ -37,13 +37,13 @@ Shapes = Sequence[Sequence[int]]
 
 
 class Forward(NamedTuple):
-    """A pass of an outermost module: its count of parameters, and two dimensions of what it was given."""
+    """A pass of an outermost module: the module's parameter count, and two dimensions of the input."""
 
     parameters: int
     shape: tuple[int, ...]
     tokens: int | None
     backward: int | None
-    """The number of the backward pass after it; None where it repeats the inputs of one before."""
+    """The number of the following backward pass; None where an earlier pass had the same inputs."""
     given: Shapes | None
 
 
@@ -57,7 +57,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One optimizer step, and what came since the one before. An evaluation meanwhile took its time, too."""
+    """One optimizer step with everything since the step before: an evaluation in between counts as part of its time."""
 
     forwards: tuple[Forward, ...]
     batches: tuple[Batch, ...]
@@ -65,6 +65,7 @@ class Step:
     waited_seconds: float
     is_timed: bool
     has_evaluated: bool = False
+    collected_seconds: float = 0.0
 
     @property
     def drawn(self) -> tuple[int | None, ...]:
@@ -272,7 +273,7 @@ class Reading:
         """Return the steps of the optimizer that stepped least often, each with all that came since the one before."""
         slowest, steps = self.slowest, list[Step]()
         forwards, batches = list[Forward](), list[Batch]()
-        went_back, waited, loading_since, is_timed, has_evaluated = 0, 0.0, None, False, False
+        went_back, waited, collected, loading_since, is_timed, has_evaluated = 0, 0.0, 0.0, None, False, False
         for at, name, *details in self.data["marks"]:
             if name == "forward":
                 after = None if _at(details, AGAIN) else went_back
@@ -287,13 +288,15 @@ class Reading:
                 loading_since = at
             elif name == "loaded" and loading_since is not None:
                 waited += at - loading_since
+            elif name == "collected":
+                collected += details[0]
             elif name == "memory_read":
                 is_timed = True
             elif name == "evaluated":
                 has_evaluated = True
             elif name == "step" and details[0] == slowest:
-                steps.append(Step(tuple(forwards), tuple(batches), at, waited, is_timed, has_evaluated))
-                forwards, batches, waited, has_evaluated = [], [], 0.0, False
+                steps.append(Step(tuple(forwards), tuple(batches), at, waited, is_timed, has_evaluated, collected))
+                forwards, batches, waited, collected, has_evaluated = [], [], 0.0, 0.0, False
         return steps
 
     def memory(self) -> Memory | None:

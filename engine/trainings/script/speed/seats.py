@@ -100,6 +100,8 @@ class Seats(HeldStarts[int]):
         super().__init__(sweep.files)
         self.sweep = sweep
         self.timed_starts: list[Probe] = []
+        self.first_timed: dict[int, Evidence] = {}
+        """The first timed starts of sizes whose data ended before a step was timed in the search."""
         self.are_forks = is_warm(sweep.spec)  # of a server, one at a time: as blocks of one process, they are alike
         self.may_hold = self.may_hold and sweep.spec.compare_speed and not self.are_forks
 
@@ -155,9 +157,10 @@ class Seats(HeldStarts[int]):
         return begun + count * max((held if begun else each) or [BLOCK_SECONDS])
 
     def time(self, batch_size: int) -> TimedBlock:
-        """Time a block of a size: in its start that is held, or in a new one. Raises TimeIsUp and CommandUntunable."""
+        """Time a block of a size, in its held start or a new start. Raises TimeIsUp and CommandUntunable."""
         self.sweep.execution.check_deadline()
-        known, began, watch = self.sweep.evidence[batch_size], time.monotonic(), MachineWatch(own_seconds=tree_seconds)
+        known = self.first_timed.get(batch_size, self.sweep.evidence[batch_size])
+        began, watch = time.monotonic(), MachineWatch(own_seconds=tree_seconds)
         seconds, say = self.sweep.seconds_of_a_start(batch_size), self._saying(batch_size, Purpose.TIMING)
         if (readings := self.turn(batch_size, known.steps_to_time(BLOCK_SECONDS), seconds, say)) is not None:
             timed = timed_again(known, readings[0], self.sweep.unit)
@@ -168,6 +171,8 @@ class Seats(HeldStarts[int]):
         self.sweep.execution.check_deadline()
         evidence = self.sweep.judged(readings, ended, batch_size)
         self.timed_starts.append(evidence.probe)
+        if evidence.probe.fits and known.probe.step_seconds is None:
+            self.first_timed[batch_size] = evidence
         return _block_of(evidence, watch, evidence.probe.wall_seconds, was_held=self.are_forks)
 
     def start(self, batch_size: int, watching: Watching, purpose: Purpose) -> tuple[list[Reading], Ended]:
@@ -203,7 +208,7 @@ class Seats(HeldStarts[int]):
 
 
 def _block_of(evidence: Evidence, watch: MachineWatch, seconds: float, *, was_held: bool) -> TimedBlock:
-    """Return the block that a start timed. One that gave no speed did not fit, whatever kept it from that."""
+    """Return the timed block of a start. A start without a speed counts as one that did not fit, for any reason."""
     probe = evidence.probe
     is_timed = probe.fits and probe.samples_per_second is not None
     return TimedBlock(
@@ -217,6 +222,7 @@ def _block_of(evidence: Evidence, watch: MachineWatch, seconds: float, *, was_he
         was_held=was_held,
         of_a_script=True,
         computing_fraction=evidence.timing.computing_fraction,
+        collecting_fraction=evidence.timing.collecting_fraction,
     )
 
 

@@ -61,7 +61,7 @@ def sizes_to_compare(
         return NotCompared.TODAY_NOT_MEASURED
     speeds = start_speeds(spec, device, probes, largest)
     base = today if today in points else None
-    others = others_to_compare(speeds, base)
+    others = others_to_compare(speeds, base) or untimed_to_compare(spec, device, probes, largest, base)
     if base is not None and not others:
         return NotCompared.NONE_TO_COMPARE
     if base is None and len(others) < 2:
@@ -83,7 +83,7 @@ def sizes_to_compare(
         cores=cores,
         shares_cores=is_cpu,
         busy_fraction=BUSY_STARTS_FRACTION,
-        by_start={size: speeds[size] for size in affordable},
+        by_start={size: speeds[size] for size in affordable} if speeds.keys() >= {*affordable} else {},
         extra_seconds=EXTRA_SECONDS_OF_HELD if are_held else more_seconds,
         run_to_run=RUN_TO_RUN_OF_STARTS if is_cpu else RUN_TO_RUN,
     )
@@ -93,12 +93,31 @@ def start_speeds(
     spec: TuneSpec | FunctionSpec, device: DeviceFacts, probes: Sequence[Probe], largest: int
 ) -> dict[int, float]:
     points = measured_points(probes, device, largest)
-    reserve = reserve_of(spec, device, probes, largest)
-    keeping = sizes_with_reserve(points, device.limit_bytes or device.capacity_bytes, reserve)
-    wanted = keeping | (points.keys() & {spec.current_batch_size})
+    wanted = _keeping_reserve(spec, device, probes, largest) | (points.keys() & {spec.current_batch_size})
     decisive = decisive_probes(probes)
     timed = [s for s in sorted(wanted) if decisive[s].timed_step_seconds and decisive[s].samples_per_second]
     return {s: mean_speed(decisive[s]) for s in timed}
+
+
+def untimed_to_compare(
+    spec: TuneSpec | FunctionSpec, device: DeviceFacts, probes: Sequence[Probe], largest: int, today: int | None
+) -> tuple[int, ...]:
+    """Return the largest size with the reserve and one between, where the data ended before larger steps were timed.
+
+    A start that is timed begins its data again; the search's starts go on to the script's own end.
+    """
+    larger = sorted(size for size in _keeping_reserve(spec, device, probes, largest) if size > (today or math.inf))
+    if not larger or today is None:
+        return ()
+    between = min(larger, key=lambda size: abs(math.log(size * size / (today * larger[-1]))))
+    return tuple(dict.fromkeys([larger[-1], between]))
+
+
+def _keeping_reserve(
+    spec: TuneSpec | FunctionSpec, device: DeviceFacts, probes: Sequence[Probe], largest: int
+) -> frozenset[int]:
+    points, reserve = measured_points(probes, device, largest), reserve_of(spec, device, probes, largest)
+    return frozenset(sizes_with_reserve(points, device.limit_bytes or device.capacity_bytes, reserve))
 
 
 def others_to_compare(speeds: Mapping[int, float], today: int | None) -> tuple[int, ...]:

@@ -34,6 +34,7 @@ def compare(
     seconds: float = 1.0,
     candidates: Candidates | None = None,
     computing: SpeedOf | None = None,
+    collecting: SpeedOf = lambda *_: 0.0,
 ) -> tuple[SpeedVerdict, list[SpeedRound]]:
     candidates = candidates or Candidates(tuple(sizes), current, frozenset(s for s in sizes if s <= keep), cores=2)
     rounds: list[SpeedRound] = []
@@ -41,7 +42,11 @@ def compare(
         number = len(rounds)
         shares = {s: speed(s, number) / computing(s, number) if computing else None for s in step.entries}
         blocks = tuple(
-            SpeedBlock(s, s / speed(s, number), 0, 1, others(number), computing_fraction=share)
+            SpeedBlock(
+                *(s, s / speed(s, number), 0, 1, others(number)),
+                computing_fraction=share,
+                collecting_fraction=collecting(s, number),
+            )
             for s, share in shares.items()
         )
         rounds.append(SpeedRound(step.stage, seconds, blocks))
@@ -64,6 +69,16 @@ def test_the_recommended_size_is_the_smallest_within_three_percent_of_the_fastes
     assert verdict.claim is SpeedClaim.FIGURE
     assert verdict.speedup.value == pytest.approx(1.4)
     assert {size: round(speed.value) for size, speed in verdict.speeds.items()} == {16: 700, 64: 980, 256: 1000}
+
+
+def test_garbage_collections_count_by_their_mean_share_and_not_in_the_rounds_that_they_hit():
+    """A large batch makes many objects: a collection in one of its blocks, which no robust mean would show."""
+
+    verdict, rounds = compare(
+        saturating, sizes=(16, 64), collecting=lambda size, number: 0.5 if size == 64 and number == 4 else 0.0
+    )
+    share = 0.5 / len(rounds)
+    assert verdict.speedup.value == pytest.approx(1.4 * (1 - share))
 
 
 def test_a_machine_left_alone_needs_the_fewest_rounds_of_ever_fewer_sizes():

@@ -1,5 +1,6 @@
 """Steps in the bursts of a loader's workers have one speed; and which sizes are compared with today's."""
 
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -20,6 +21,7 @@ from tests.engine.trainings.script.test_evidence import TIMED_STEPS, judged, mar
 from tests.engine.trainings.script.test_in_turns import README
 
 LONG, SHORT = 0.16, 0.002
+UNTIMED = {"samples_per_second": None, "step_seconds": None, "timed_step_seconds": ()}
 
 
 def burst_of(workers: int, count: int) -> list[float]:
@@ -45,6 +47,16 @@ def test_a_step_of_several_micro_batches_consumes_several_of_a_burst() -> None:
     assert Loader(4, 8).steps_of_bursts(4) == 1
     assert Loader(3, 6).steps_of_bursts(2) == 3
     assert Loader(4, 8).settling_steps(2) == 4 + 1
+
+
+def test_a_full_collection_of_garbage_is_no_part_of_the_step_that_it_hit() -> None:
+    marks = marks_of(steps(32))
+    places = [number for number, mark in enumerate(marks) if mark[1] == "step"]
+    later = [[at + (0.5 if number >= places[-1] else 0.0), *rest] for number, (at, *rest) in enumerate(marks)]
+    later.insert(places[-1], [later[places[-1]][0] - 0.1, "collected", 0.5])
+    quiet, hit = (judged([reading([], marks=each)], 32) for each in (marks, later))
+    assert hit.timing.step_seconds == pytest.approx(quiet.timing.step_seconds)
+    assert (quiet.timing.collecting_fraction, hit.timing.collecting_fraction > 0) == (0.0, True)
 
 
 def test_a_loader_without_workers_feeds_each_step_by_itself() -> None:
@@ -195,6 +207,16 @@ def test_the_sizes_come_with_the_speeds_of_their_starts() -> None:
     assert isinstance(found, Candidates)
     assert (found.current, found.sizes) == (16, (1024, 2542, 4816))
     assert found.by_start[1024] == pytest.approx(README[1024])
+
+
+def test_sizes_whose_data_ended_before_a_step_was_timed_are_compared_by_starts_of_their_own() -> None:
+    spec = TuneSpec(("python", "train.py", "{batch_size}"), current_batch_size=16)
+    device = DeviceFacts("cpu", "cpu", "made up", LIMIT_BYTES, limit_bytes=LIMIT_BYTES)
+    probes = [probe(16, 1771.0), *(replace(probe(size, 1.0), **UNTIMED) for size in (512, 3340, 9_999))]
+    found = sizes_to_compare(spec, device, probes, 9_999, are_held=True)
+    assert isinstance(found, Candidates)
+    assert (found.current, set(found.sizes) <= {512, 3340, 9_999}, len(found.sizes)) == (16, True, 2)
+    assert found.by_start == {}
 
 
 def test_slow_starts_compare_fewer_sizes_and_very_slow_ones_none() -> None:
