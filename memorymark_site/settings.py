@@ -30,6 +30,7 @@ DATABASE_URL, SECRET_KEY, SECRET_KEY_FALLBACKS
 import socket
 import sys
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -218,7 +219,10 @@ USE_TZ = True
 
 STATIC_URL = "static/"
 STATIC_ROOT = writable_folder(DATA_DIR / "static", remedy="set MEMORYMARK_DATA_DIR")  # WhiteNoise wants it there
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_DIRS = [
+    BASE_DIR / "static",
+    ("fonts", Path(find_spec("unfold").origin).parent / "static/unfold/fonts/inter"),  # type: ignore[union-attr, arg-type]
+]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},

@@ -13,6 +13,18 @@ from analysis.pages.help.search import MAX_CHARACTERS, pages_named, search
 from analysis.pages.kinds import BY_KIND
 from analysis.permissions import may_manage
 
+COLOURS = (
+    ("go", "the action and the answer"),
+    ("bad", "waste, out of memory"),
+    ("info", "predicted"),
+    ("warn", "needs a look"),
+    ("neutral", "in use"),
+    ("text", "text"),
+    ("dim", "explanations"),
+    ("card", "a part of the page"),
+)
+"""Tokens that the page of the design shows, and their uses."""
+
 
 @may_be_public
 @login_required_only
@@ -35,6 +47,13 @@ def _admin_pages(request: HttpRequest) -> dict[str, str]:
         return {}
     models = (model for section in site.get_app_list(request) for model in section["models"])
     return {str(model["name"]): model["admin_url"] for model in models}
+
+
+@may_be_public
+@login_required_only
+@require_safe
+def design(request: HttpRequest) -> HttpResponse:
+    return render(request, "analysis/help/design.html", {"colours": COLOURS})
 
 
 @may_be_public
