@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 from django import forms
@@ -50,6 +50,15 @@ TRAINING_TOPICS = (
     Topic("The training step", _rarer(StepSettings)),
 )
 """The settings of a training that are not common, as each is declared."""
+
+
+def topics_of(names: Collection[str]) -> tuple[Topic, ...]:
+    """Sort fields of a training into these topics; fields of none of the topics come first, without a name."""
+    sorted_in = {name for topic in TRAINING_TOPICS for name in topic.names}
+    topics = [replace(topic, names=tuple(n for n in topic.names if n in names)) for topic in TRAINING_TOPICS]
+    return (Topic("More", tuple(name for name in names if name not in sorted_in)), *topics)
+
+
 TRAINING_NAMES = (*COMMON, *(name for topic in TRAINING_TOPICS for name in topic.names))
 _OTHER_DEFAULTS = {"reserve_percent": DEFAULTS["reserve_fraction"] * 100}
 
@@ -71,19 +80,11 @@ class FieldGroup:
     is_open: bool
 
 
-class PlacedForm(SpecForm):
-    """A form with the choice of a device, and with settings of which some are folded by topic."""
+class GroupedForm(forms.Form):
+    """A form in which few fields are open, and the others folded by topic."""
 
     OPEN: ClassVar[tuple[str, ...]] = ()
     TOPICS: ClassVar[tuple[Topic, ...]] = ()
-
-    def offer_places(self, devices: Iterable[Device], *, count: int = 1) -> None:
-        self.places = places_offered(devices, count=count)
-        offer(self, "device", [(value, label) for value, (label, _) in self.places.items()])
-
-    @property
-    def place(self) -> Placement:
-        return self.places[self.cleaned_data["device"]][1]
 
     @property
     def common_fields(self) -> list[GroupedField]:
@@ -95,6 +96,18 @@ class PlacedForm(SpecForm):
 
     def _grouped(self, names: Iterable[str]) -> list[GroupedField]:
         return [GroupedField(self[name], _css_class(name)) for name in names]
+
+
+class PlacedForm(GroupedForm, SpecForm):
+    """A form that starts a run on a chosen device."""
+
+    def offer_places(self, devices: Iterable[Device], *, count: int = 1) -> None:
+        self.places = places_offered(devices, count=count)
+        offer(self, "device", [(value, label) for value, (label, _) in self.places.items()])
+
+    @property
+    def place(self) -> Placement:
+        return self.places[self.cleaned_data["device"]][1]
 
 
 def any_needs_a_look(form: forms.Form, names: Iterable[str]) -> bool:

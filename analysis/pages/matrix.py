@@ -11,7 +11,14 @@ from analysis.http.query_string import BadQuery
 from analysis.lists.matrix.query import MatrixPageForm, card_prices, stored_cells
 from analysis.lists.matrix.table import join_limits, mark_cheapest_that_fits, matrix_table
 from analysis.models import Device
+from analysis.pages.field_groups import GroupedForm, topics_of
 from engine.settings.spec import DEFAULTS
+
+_OPEN = ("batch", "cards", "precision", "optimizer", "gradient_checkpointing", "lora_rank")
+
+
+class MatrixSettings(GroupedForm, MatrixPageForm):
+    OPEN, TOPICS = _OPEN, topics_of([name for name in MatrixPageForm.base_fields if name not in _OPEN])
 
 
 @may_be_public
@@ -19,7 +26,7 @@ from engine.settings.spec import DEFAULTS
 def matrix(request: HttpRequest) -> HttpResponse:
     """Show the matrix for one choice of settings. An invalid address gets a 400 with the reason."""
     try:
-        form = MatrixPageForm.read(request.GET)
+        form = MatrixSettings.read(request.GET)
     except BadQuery as error:
         return render(request, "analysis/matrix/refused.html", {"error": error}, status=400)
     cells = stored_cells(form)

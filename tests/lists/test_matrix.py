@@ -19,7 +19,7 @@ T4 = CardColumn("t4", "T4", 1024 * MIB, None, False)
 
 
 def row(*cells: ShownCell) -> WorkloadRow:
-    return WorkloadRow("bert", "BERT", "128 tokens", 1, "", cells)
+    return WorkloadRow("bert", "BERT", "128 tokens", 1, cells)
 
 
 def test_each_cpu_has_one_column_and_gpus_stay() -> None:

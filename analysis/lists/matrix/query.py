@@ -17,7 +17,7 @@ from engine.settings.catalog import WORKLOADS
 from engine.settings.spec import DEFAULTS, RANGES, TRAINING_SETTINGS
 
 CARDS = {"usual": "usual", "all": "all known"}
-"""The usual cards: those of the lab, those that were measured, and those with a price."""
+"""The usual cards: the lab's own, measured cards, and cards with a price."""
 _BATCH_SIZES = RANGES["current_batch_size"]
 OF_THE_PAGE = ("cards", "batch")
 """What an address says besides settings."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,6 +30,9 @@ from engine.facts.stats import NOISE_FRACTION
 from engine.settings.catalog import WORKLOADS
 from engine.settings.spec import RunSpec
 
+HEATS = 4
+FASTEST, CHEAPEST = ("▲", "fastest"), ("$", "cheapest a million samples")
+LOWEST_PRICE = ("✓", "lowest price an hour that fits today’s batch size")
 Cells = Mapping[str, Mapping[str, MatrixCell]]
 """Card -> kind -> cell, of one workload."""
 
@@ -72,10 +76,18 @@ class ShownCell:
     is_cheapest_that_fits: bool = False
     refusal: str = ""
     estimate_query: str = ""
+    heat: int = 0
+    """From 1 to `HEATS`, by the share of the row's largest size; 0 without a size."""
 
     @property
     def size(self) -> int:
         return (self.cell.shown_batch_size or 0) if self.cell else 0
+
+    @property
+    def marks(self) -> list[tuple[str, str]]:
+        """Return the sign and the words of what the cell is best in."""
+        known = ((self.is_fastest, FASTEST), (self.is_cheapest, CHEAPEST), (self.is_cheapest_that_fits, LOWEST_PRICE))
+        return [mark for is_best, mark in known if is_best]
 
     @property
     def css_class(self) -> str:
@@ -92,7 +104,6 @@ class WorkloadRow:
     name: str
     input: str
     parameter_count: int
-    estimate_query: str
     cells: tuple[ShownCell, ...]
 
 
@@ -128,7 +139,7 @@ def matrix_table(
 def _cards(
     form: MatrixForm, workloads: Iterable[Cells], devices: Iterable[Device], prices: Mapping[str, Price]
 ) -> list[CardColumn]:
-    """Return the lab's, the measured and the priced cards: the measured first, each half by size with CPUs last."""
+    """Return the cards: first the lab's and measured ones, then those with a price, then the rest; GPUs before CPUs."""
     here: dict[str, tuple[str, int]] = {}
     for device in devices:
         gpu = gpu_of(device)
@@ -155,7 +166,11 @@ def _cards(
             for card in cards
         ]
     proven = {cell.card for cell in measured}
-    return sorted(cards, key=lambda card: (card.key not in proven, card.is_cpu, card.memory_bytes, card.name))
+    own = {*proven, *here}
+    return sorted(
+        cards,
+        key=lambda card: (card.key not in own, card.price is None, card.is_cpu, card.memory_bytes, card.name),
+    )
 
 
 def _row(form: MatrixForm, model: str, input_size: int, cells: Cells, cards: Sequence[CardColumn]) -> WorkloadRow:
@@ -174,14 +189,19 @@ def _row(form: MatrixForm, model: str, input_size: int, cells: Cells, cards: Seq
         name=model_name(model),
         input=describe_input(spec),
         parameter_count=WORKLOADS[model].parameter_count,
-        estimate_query=form.estimate_query(model, "all", input_size),
-        cells=tuple(
+        cells=_with_heat(
             ShownCell(card, cell, costs[card.key], card.key in quick, card.key in cheap)
             if (cell := best[card.key])
             else _empty(form, model, input_size, card)
             for card in cards
         ),
     )
+
+
+def _with_heat(cells: Iterable[ShownCell]) -> tuple[ShownCell, ...]:
+    shown = list(cells)
+    most = max((cell.size for cell in shown), default=0)
+    return tuple(replace(cell, heat=math.ceil(HEATS * cell.size / most)) if cell.size else cell for cell in shown)
 
 
 def fastest(samples_per_second: Mapping[str, float | None]) -> set[str]:

@@ -11,6 +11,7 @@ from django.http import QueryDict
 from analysis.http.query_string import QueryProblem, StrictQueryForm, without_empty
 from analysis.http.setting_fields import setting_field, with_fields
 from analysis.models import ALL_GPUS
+from analysis.pages.field_groups import GroupedForm, topics_of
 from analysis.pages.form_choices import describe_input_sizes, models_by_task
 from analysis.pages.kinds.estimate import CardsForm
 from analysis.runs.gpu_catalog import gpu_choices, gpu_ids
@@ -30,11 +31,14 @@ FOLDED = (
     ),
 )
 """The settings that the page folds away. A config of one's own and a memory limit are on the start page."""
+_OPEN = (*FOLDED[:5], "lora_rank")
 
 
 @with_fields({name: setting_field(name) for name in FOLDED}, after="current_batch_size")
-class QuestionForm(StrictQueryForm):
+class QuestionForm(GroupedForm, StrictQueryForm):
     """The parameters of a question, named as in RunSpec. All are values of the catalogue: none is free text."""
+
+    OPEN, TOPICS = _OPEN, topics_of([name for name in FOLDED if name not in _OPEN])
 
     model = forms.ChoiceField(label="Model", choices=models_by_task, initial="bert")
     gpu = forms.ChoiceField(label="GPU", choices=gpu_choices, initial=ALL_GPUS)
@@ -54,10 +58,6 @@ class QuestionForm(StrictQueryForm):
     def is_open(self) -> bool:
         """Whether a folded setting is wrong, and so has to be shown: else the answer would be far below it."""
         return bool(self.given) and any(name in self.errors for name in FOLDED)
-
-    @property
-    def folded(self) -> list[forms.BoundField]:
-        return [self[name] for name in FOLDED]
 
     @property
     def unplaced(self) -> list[QueryProblem]:
