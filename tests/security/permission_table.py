@@ -118,8 +118,10 @@ GET    /compare/                                  login     200    200      200 
 GET    /matrix/                                   login     200    200      200   200
 GET    /fleet/                                    login     200    200      200   200
 GET    /fleet/now/                                login     200    200      200   200
+POST   /fleet/devices/<int:device_id>/drain/      login     403    403      403   302+
 GET    /help/                                     login     200    200      200   200
 GET    /help/<slug:name>/                         login     200    200      200   200
+GET    /help/design/                              login     200    200      200   200
 GET    /trend/                                    login     200    200      200   200
 POST   /trend/acknowledge/<int:run_id>/           login     403    302+     302   302+
 GET    /login/                                    200       302    302      302   302

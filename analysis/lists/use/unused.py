@@ -122,9 +122,14 @@ class Unused:
 
 
 def unused_by(runs: Iterable[MeasuredSetting], key: Callable[[MeasuredSetting], Key]) -> dict[Key, Unused]:
-    """Add up the runs of each key, given newest first; the key with the most unused comes first."""
+    """Add up the runs of each key, given newest first; the key with the most to save comes first, then most unused."""
     groups: dict[Key, list[MeasuredSetting]] = defaultdict(list)
     for run in runs:
         groups[key(run)].append(run)
     added = [(each, Unused.of(group)) for each, group in groups.items()]
-    return dict(sorted(added, key=lambda one: (-(one[1].unused_bytes or 0), -one[1].run_count, str(one[0] or ""))))
+
+    def order(one: tuple[Key, Unused]) -> tuple[float, int, int, str]:
+        key, unused = one
+        return -(unused.saving_usd or 0.0), -(unused.unused_bytes or 0), -unused.run_count, str(key or "")
+
+    return dict(sorted(added, key=order))

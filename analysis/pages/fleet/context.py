@@ -5,23 +5,27 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from itertools import groupby
+from datetime import UTC, date, datetime
+from itertools import groupby, takewhile
 from typing import Any
 
 from analysis.charts.bars import Slice, slices_of
 from analysis.formatting import bytes_text
-from analysis.models import Device, Host, Run
+from analysis.lists.use.days import DAY
+from analysis.models import Device, DeviceDay, Host, Run
 from analysis.models.device import DeviceWithActivity
 from analysis.presentation.device_cards import FILLED_BY_OTHERS, HELD, STALE_SECONDS, describe_hold
 from analysis.presentation.kinds import run_place
 from analysis.presentation.labels import Chip, name_of_run
 from analysis.presentation.run_state import describe_queue_position
+from analysis.runs.gpu_catalog import Price, gpu_of
 from analysis.runs.queue.forecast import QueuePosition
 from analysis.runs.queue.queue_now import index_of
 from engine.facts.progress import PHASE_NAMES
 
 WAITING_SHOWN_PER_DEVICE = 3
+HELD_DAYS = 90
+"""Days that are looked through for how long others have held a device's memory."""
 
 
 def fleet_hosts(
@@ -29,6 +33,8 @@ def fleet_hosts(
     running: Mapping[int | None, Run],
     waiting: Iterable[dict[str, Any]],
     waiting_counts: Mapping[int | None, int],
+    prices: Mapping[str, Price],
+    memory: Mapping[tuple[int, date], DeviceDay],
     now: datetime,
 ) -> list[dict[str, Any]]:
     by_device: dict[int | None, list[dict[str, Any]]] = defaultdict(list)
@@ -44,12 +50,34 @@ def fleet_hosts(
             "devices": [
                 _device(device, running.get(device.pk), now)
                 | _waiting(by_device[device.pk], waiting_counts.get(device.pk, 0))
-                | {"running_with": _with(device, sets[device.held_for_id])}
+                | {"running_with": _with(device, sets[device.held_for_id]), "price": _price(device, prices)}
+                | {"others": describe_others(device, memory, now.astimezone(UTC).date())}
                 for device in host_devices
             ],
         }
         for host, host_devices in groupby(devices, key=lambda device: device.host)
     ]
+
+
+def describe_others(device: DeviceWithActivity, memory: Mapping[tuple[int, date], DeviceDay], today: date) -> str:
+    """Write "others hold 4.0 GiB, for 6 days": as long as at least half of it was in use on average; empty if free."""
+    used_bytes = device.memory_used_bytes
+    if not device.is_filled_by_others or used_bytes is None:
+        return ""
+    days = takewhile(
+        lambda day: day is not None and day.mean_used_bytes >= used_bytes / 2,
+        (memory.get((device.pk, today - DAY * back)) for back in range(HELD_DAYS)),
+    )
+    count = sum(1 for _ in days)
+    return f"others hold {bytes_text(used_bytes)}{f', for {count} days' if count > 1 else ''}"
+
+
+def _price(device: Device, prices: Mapping[str, Price]) -> Price | None:
+    """Return the price that was set for the device, else its card's."""
+    if device.price_per_hour_usd is not None:
+        return Price(device.price_per_hour_usd, "set for this device", "", is_of_lab=True)
+    gpu = gpu_of(device)
+    return prices.get(gpu.id if gpu else device.name)
 
 
 def _waiting(first: Sequence[dict[str, Any]], count: int) -> dict[str, Any]:

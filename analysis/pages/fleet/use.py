@@ -1,4 +1,4 @@
-"""The context of the fleet page's second part: hours and memory by day, and who leaves most unused."""
+"""The context of the fleet page that is not polled: who loses most, hours and memory by day."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 from urllib.parse import urlencode
+
+from django.contrib.auth.models import User
 
 from analysis.charts.sparkline import day_bars, day_marks
 from analysis.formatting import bytes_text, hours_text, share_text
@@ -31,17 +33,35 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
     used = sorted(use_by_day(held[:HELD_MAX], known, now, day_count).items(), key=lambda each: -each[1].hours)
     pictured = used[:PICTURES_MAX]
     memory = memory_since([device for device, _ in pictured], since)
-    users = list(use_by_person(held[:HELD_MAX], known, now, day_count).items())
+    by_person = use_by_person(held[:HELD_MAX], known, now, day_count)
+    users = list(by_person.items())
     most = max((day.hours for _, use in users[:PICTURES_MAX] for day in use.days), default=0.0)
     unused = unused_by(runs, lambda run: (run.person, run.day))
     # runs without a person cannot be selected in the list of runs
+    losing = unused_by(runs, lambda run: run.person)
+    numbers = dict(User.objects.filter(username__in=[name for name in losing if name]).values_list("username", "pk"))
     people = [
-        {"unused": each, "name": person or NOBODY, "address": _runs({"user": person}) if person else ""}
-        for person, each in unused_by(runs, lambda run: run.person).items()
+        {
+            **{"unused": each, "name": person or NOBODY, "address": _runs({"user": person}) if person else ""},
+            **{
+                "hours": by_person[person].hours if person in by_person else 0.0,
+                "person_id": numbers.get(person or ""),
+            },
+        }
+        for person, each in losing.items()
     ]
     trainings = [
-        {"unused": each, "name": model_name(training), "address": _runs({"model": training}), "is_own": is_own}
+        {
+            **{"unused": each, "name": model_name(training), "address": _runs({"model": training}), "is_own": is_own},
+            "hours": None,
+        }
         for (training, is_own), each in unused_by(runs, lambda run: (run.training, run.is_own)).items()
+    ]
+    hours = {device: use.hours for device, use in used}
+    lossy = [
+        {"unused": each, "name": str(names[device]), "hours": hours.get(device, 0.0)}
+        for device, each in unused_by(runs, lambda run: run.device_id).items()
+        if device is not None and device in names
     ]
     return {
         "ranges": RANGES,
@@ -52,6 +72,9 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
         "users": [_picture_of_person(person, use, most, unused) for person, use in users[:PICTURES_MAX]],
         "more_users": max(0, len(users) - PICTURES_MAX),
         "most_hours": hours_text(most),
+        "lines": {device: _held_picture(names[device], use) for device, use in used},
+        "lossy_devices": lossy[:ROWS_MAX],
+        "more_lossy": max(0, len(lossy) - ROWS_MAX),
         "people": people[:ROWS_MAX],
         "more_people": max(0, len(people) - ROWS_MAX),
         "trainings": trainings[:ROWS_MAX],
@@ -62,19 +85,22 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
 
 
 def _picture(device: Device, use: Use, memory: Mapping[tuple[int, date], DeviceDay]) -> dict[str, Any]:
-    texts = [f"{each.day:%Y-%m-%d}: {hours_text(each.hours)}, {share_text(each.fraction)}" for each in use.days]
-    description = f"Use of {device.name} by day: {share_text(use.fraction)} of the time since {use.days[0].day}"
-    held = _day_picture(description, hours_text(use.hours), [each.fraction for each in use.days], texts)
     known = [memory.get((device.pk, day.day)) for day in use.days]
     rows = zip(use.days[::-1], known[::-1], strict=True)
     return {
         "device": device,
         "use": use,
-        "held": held,
+        "held": _held_picture(device, use),
         "used_days": [(day, read) for day, read in rows if day.hours or read],
         "memory": _memory_picture(device, known),
         "busy": _busy_picture(device, known),
     }
+
+
+def _held_picture(device: Device, use: Use) -> dict[str, Any]:
+    texts = [f"{each.day:%Y-%m-%d}: {hours_text(each.hours)}, {share_text(each.fraction)}" for each in use.days]
+    description = f"Use of {device.name} by day: {share_text(use.fraction)} of the time since {use.days[0].day}"
+    return _day_picture(description, hours_text(use.hours), [each.fraction for each in use.days], texts)
 
 
 def _day_picture(description: str, text: str, shares: Sequence[float], texts: Sequence[str]) -> dict[str, Any]:

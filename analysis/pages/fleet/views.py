@@ -5,17 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.core.exceptions import PermissionDenied
 from django.db.models import Count, OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from analysis.http.page_requests import is_fragment
 from analysis.http.query_string import StrictQueryForm
+from analysis.lists.matrix.query import card_prices
+from analysis.lists.use.days import DAY
+from analysis.lists.use.load import memory_since
 from analysis.models import Device, Host, Run
-from analysis.pages.fleet.context import fleet_hosts, waiting_runs
+from analysis.pages.fleet.context import HELD_DAYS, fleet_hosts, waiting_runs
 from analysis.pages.fleet.use import RANGES, use_context
+from analysis.permissions import may_manage
+from analysis.runs import services
 from analysis.runs.queue.forecast import queue_positions
 from analysis.runs.queue.queue_now import READ_MAX, runs_by_device, waiting_by_device
 
@@ -46,6 +52,9 @@ def fleet(request: HttpRequest) -> HttpResponse:
     hosts = list(Host.objects.filter(pk__in=Device.objects.values("host")).values_list("name", flat=True))
     context = _context(query) | {"host_names": hosts, "query": query}
     context |= use_context(context["devices"], context["now"], host=query.host_name, day_count=query.day_count)
+    for group in context["hosts"]:
+        for line in group["devices"]:
+            line["use"] = context["lines"].get(line["device"].pk)
     return render(request, "analysis/fleet.html", context, status=400 if query.problems else 200)
 
 
@@ -55,6 +64,16 @@ def fleet_now(request: HttpRequest) -> HttpResponse:
     if not is_fragment(request):
         return fleet(request)
     return render(request, "analysis/parts/fleet/now.html", _context(FleetQuery(request.GET)))
+
+
+@require_POST
+def device_drain(request: HttpRequest, device_id: int) -> HttpResponse:
+    """Drain one device, or end its drain."""
+    if not may_manage(request.user):
+        raise PermissionDenied
+    get_object_or_404(Device.all_devices, pk=device_id)
+    services.maintenance_set_drained(model=Device, ids=[device_id], drained=request.POST.get("drained") == "1")
+    return redirect("analysis:fleet")
 
 
 def _context(query: FleetQuery) -> dict[str, Any]:
@@ -67,11 +86,13 @@ def _context(query: FleetQuery) -> dict[str, Any]:
     first = list(ordered[:WAITING_READ_MAX])
     waiting = waiting_runs(first, queue_positions(first))
     counts = waiting_by_device()
+    memory = memory_since([device.pk for device in shown if device.is_filled_by_others], now - DAY * HELD_DAYS)
     running = Run.objects.on_devices().running().select_related("requested_by").defer("result", "memory_curve")
     return {
         "devices": shown,
-        "hosts": fleet_hosts(shown, runs_by_device(running, shown), waiting, counts, now),
+        "hosts": fleet_hosts(shown, runs_by_device(running, shown), waiting, counts, card_prices(), memory, now),
         "host": host,
+        "day_count": query.day_count,
         "now": now,
         "device_count": len(devices),
         "shown_count": len(shown),

@@ -11,13 +11,15 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from analysis.models import Device, Run
+from analysis.formatting import bytes_text
+from analysis.models import Device, DeviceDay, Run
 from analysis.pages.fleet.context import memory_parts
 from analysis.runs import services
 from analysis.runs.queue.placement import Placement
 from analysis.workers import device_discovery
 from engine.text.units import GIB
 from tests.factories import make_card, make_claimed_run, make_device, make_estimate, make_host, make_run, make_spec
+from tests.factories.matrix import card
 
 pytestmark = pytest.mark.django_db
 
@@ -145,7 +147,7 @@ def test_a_card_that_others_fill_says_which_runs_start_there(alice_client: Clien
 
 def test_memory_that_nothing_can_read_is_not_called_empty(alice_client: Client) -> None:
     make_card(0)
-    assert "memory in use: not measured" in words(page(alice_client))
+    assert "idle not measured no run" in words(page(alice_client))
 
 
 def test_without_a_device_it_says_what_to_do(alice_client: Client) -> None:
@@ -161,7 +163,7 @@ def test_only_the_changing_part_is_polled_and_no_driver_is_asked(
 
     monkeypatch.setattr(device_discovery, "memory_used_bytes", refuse)
     make_card(0, **read())
-    assert 'hx-get="/fleet/now/" hx-trigger="every 4s"' in page(alice_client)
+    assert 'hx-get="/fleet/now/?days=30" hx-trigger="every 4s"' in page(alice_client)
     part = alice_client.get("/fleet/now/", headers={"HX-Request": "true"}).content.decode()
     assert "<html" not in part
     assert "<nav" not in part
@@ -180,11 +182,32 @@ def test_the_database_is_asked_as_often_for_many_devices_as_for_one(alice_client
     assert len(many) == len(few)
 
 
+def test_a_manager_drains_a_device_on_its_line_and_lets_it_take_runs_again(
+    root_client: Client, alice_client: Client
+) -> None:
+    card = make_card(0)
+    assert "Drain" not in words(page(alice_client))
+    assert f"Drain : {card}" in words(page(root_client))
+    root_client.post(f"/fleet/devices/{card.pk}/drain/", {"drained": "1"})
+    assert "⊘ drained" in words(page(root_client))
+    root_client.post(f"/fleet/devices/{card.pk}/drain/", {"drained": "0"})
+    assert "● idle" in words(page(root_client))
+    assert alice_client.post(f"/fleet/devices/{card.pk}/drain/", {"drained": "1"}).status_code == 403
+    assert not Device.objects.get(pk=card.pk).drained
+
+
+def test_a_card_without_a_price_of_its_own_has_the_catalogues_with_its_source(alice_client: Client) -> None:
+    known = card("a10")
+    assert re.search(r'title="An hour, [^"]+, 20\d\d-[^"]+">', page(alice_client))
+    Device.objects.filter(pk=known.pk).update(price_per_hour_usd=7.25)
+    assert re.search(r'title="An hour, set for this device">\s*\$7\.25', page(alice_client))
+
+
 def test_deleted_runs_and_estimates_do_not_wait_there(alice_client: Client) -> None:
     run = make_run(make_device())
     Run.objects.filter(pk=run.pk).update(deleted_at=timezone.now())
     make_estimate("a10")
-    assert "waits" not in words(page(alice_client))
+    assert "run" not in words(page(alice_client)).partition("not measured no run")[2].partition("As of")[0]
 
 
 def test_the_bars_are_explained_by_what_can_be_seen_on_a_cpu_too(alice_client: Client) -> None:
@@ -203,4 +226,9 @@ def test_a_gpu_in_whose_memory_others_are_is_not_called_idle_and_says_how_busy_i
     said = words(page(alice_client))
     assert "used by others" in said
     assert "93 % busy" in said
+    for days_ago, used_bytes in enumerate((card.capacity_bytes // 2,) * 3 + (0,)):
+        day = timezone.now().date() - timedelta(days=days_ago)
+        readings = {"reading_count": 1, "used_sum_bytes": used_bytes, "most_used_bytes": used_bytes}
+        DeviceDay.objects.create(device=card, day=day, **readings)
+    assert f"others hold {bytes_text(card.capacity_bytes // 2)}, for 3 days" in words(page(alice_client))
     assert "used by others" in words(alice_client.get("/", headers={"accept": "text/html"}).content.decode())

@@ -52,7 +52,7 @@ def test_a_devices_days_are_a_picture_with_its_table(alice_client: Client) -> No
     ran(1.0, days_ago=40, device=card)
     text = page(alice_client)
     assert "2.0 h in 1 run," in words(text)
-    assert len(re.findall(r'aria-label="Use of [^"]* by day', text)) == 1
+    assert len(re.findall(r'aria-label="Use of [^"]* by day', text)) == 2  # in the device's line, and large
     rows = re.search(r"Days with runs or readings.*?</table>", text, re.DOTALL)
     assert rows is not None
     assert hours_by_day(words(rows[0])) == pytest.approx(2.0, abs=0.1)
@@ -112,28 +112,32 @@ def test_memory_left_unused_is_shown_by_person_and_by_model(alice: User, alice_c
     for _ in range(2):
         make_measured_run(card, requested_by=alice)
     text = page(alice_client)
-    assert (
-        "alice 2 624.0 MiB 60.9 % of 1.0 GiB, 1 setup recommended sizes would use 400.0 MiB of it $60.00 a year"
-        in table(text, "By person")
-    )
-    assert (
-        "BERT tiny 2 624.0 MiB 60.9 % of 1.0 GiB, 1 setup recommended sizes would use 400.0 MiB of it $60.00 a year"
-        in table(text, "By model or script")
-    )
+    lost = "$60.00 a year 624.0 MiB 60.9 % of 1.0 GiB, 1 setup; recommended sizes would use 400.0 MiB of it"
+    assert re.search(rf"alice {re.escape(lost)} [^–]+ min 2$", table(text, "By person"))
+    assert f"BERT tiny {lost} – 2" in table(text, "By model or script")
+    assert f"{card} {lost}" in table(text, "By device")
     assert 'href="/runs/?user=alice"' in text
     assert "Hours count MemoryMark’s own runs only" in words(text)
+
+
+def test_who_would_save_most_comes_first(alice: User, alice_client: Client) -> None:
+    make_measured_run(make_card(), requested_by=alice)
+    dear = make_measured_run(make_card(1, uuid="GPU-1"), requested_by=make_user("bob"))
+    Run.objects.filter(pk=dear.pk).update(claimed_saving_per_year_usd=900.0, current_waste_bytes=MIB)
+    people = table(page(alice_client), "By person")
+    assert people.index("bob $900.00") < people.index("alice $60.00")
 
 
 def test_a_run_without_a_figure_is_counted_and_not_measured(alice_client: Client) -> None:
     run = make_measured_run(make_card(), requested_by=make_user("bob"))
     Run.objects.filter(pk=run.pk).update(current_waste_bytes=None, claimed_saving_per_year_usd=None)
-    assert "bob 1 not measured not measured" in table(page(alice_client), "By person")
+    assert "bob not measured not measured" in table(page(alice_client), "By person")
 
 
 def test_an_own_script_is_named_and_marked(alice_client: Client) -> None:
     run = make_measured_run(make_card())
     Run.objects.filter(pk=run.pk).update(kind=Run.Kind.COMMAND, model="tagger")
-    assert "tagger script 1" in table(page(alice_client), "By model or script")
+    assert "tagger script $60.00 a year" in table(page(alice_client), "By model or script")
 
 
 def test_deleted_and_untrusted_runs_are_in_no_sum(alice_client: Client) -> None:
@@ -174,7 +178,7 @@ def test_the_polled_part_reads_none_of_it(alice_client: Client) -> None:
     make_card()
     with CaptureQueriesContext(connection) as queries:
         part = alice_client.get("/fleet/now/?host=lab&days=7", headers={"HX-Request": "true"})
-    assert b"Who leaves most unused" not in part.content
+    assert b"Who loses most" not in part.content
     assert not [each for each in queries if 'FROM "analysis_attempt"' in each["sql"]]
 
 
