@@ -2,7 +2,7 @@
 
 NewsEvent      what happened; written in the transaction that made it happen (an outbox)
 Subscription   a person's wish: which news, of which runs, to which address
-Delivery       one event for one subscription, until it was received or is given up
+Delivery       one event for one subscription, until received or given up
 DeliveryAttempt   one request or mail, with its outcome
 """
 
@@ -31,12 +31,13 @@ class NewsKind(models.TextChoices):
     CONTRADICTED = "estimate.contradicted", "A measurement contradicts its estimate"
     STEP = "trend.step", "A trend stepped"
     SILENT = "device.silent", "A device went silent"
+    WEEK = "fleet.week", "What the lab lost last week (for GPU managers)"
     DISABLED = "subscription.disabled", "A subscription was disabled"
     TEST = "test", "A test"
 
 
 ENDS_OF_RUNS = (NewsKind.FINISHED, NewsKind.FAILED, NewsKind.CANCELLED, NewsKind.INTERRUPTED)
-CHOSEN_KINDS = (*ENDS_OF_RUNS, NewsKind.CONTRADICTED, NewsKind.STEP, NewsKind.SILENT)
+CHOSEN_KINDS = (*ENDS_OF_RUNS, NewsKind.CONTRADICTED, NewsKind.STEP, NewsKind.SILENT, NewsKind.WEEK)
 """The kinds that a subscription can choose. A test is sent on request, and that one of a person's subscriptions was
 disabled goes to their others.
 """

@@ -12,7 +12,7 @@ from analysis.lists.runs.query import parse_query
 from analysis.models import Delivery, NewsEvent, NewsKind, Run, Scope, Subscription
 from analysis.news.decide import news_after
 from analysis.news.messages import UNREADABLE, body_of
-from analysis.permissions import may_read
+from analysis.permissions import may_manage, may_read
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +36,8 @@ def wants(subscription: Subscription, event: NewsEvent, run: Run | None) -> bool
         return False
     if event.kind == NewsKind.SILENT:
         return True
+    if event.kind == NewsKind.WEEK:
+        return may_manage(subscription.owner)
     if run is None:
         return False
     if subscription.scope == Scope.MINE:

@@ -63,7 +63,8 @@ def link_of(event: NewsEvent, run: Run | None) -> str:
     """Return the page of the event. Without MEMORYMARK_PUBLIC_URL it is a path: the sender serves no request."""
     if run is not None:
         return f"{settings.PUBLIC_URL}{run.get_absolute_url()}"
-    return settings.PUBLIC_URL + reverse("analysis:fleet" if event.kind == NewsKind.SILENT else "notifications")
+    is_of_fleet = event.kind in (NewsKind.SILENT, NewsKind.WEEK)
+    return settings.PUBLIC_URL + reverse("analysis:fleet" if is_of_fleet else "notifications")
 
 
 def describe_end(run: Run, end: State) -> str:

@@ -10,12 +10,15 @@ import logging
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
+from django.utils import timezone
+
 from analysis.database import DATABASE_AWAY, connections_release
 from analysis.models.querysets import SEEN_LATELY
 from analysis.news.decide import note_silent_devices
 from analysis.news.deliver import Parcel, attempt, store_outcome, take_due
 from analysis.news.fan_out import dispatch_waiting
 from analysis.news.post import DeliveryOutcome
+from analysis.news.week import note_week
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +61,7 @@ class NewsSender:
         if time.monotonic() >= self._devices_at:
             self._devices_at = time.monotonic() + _DEVICES_SECONDS
             note_silent_devices()
+            note_week(timezone.now())
         dispatch_waiting()
         busy = {parcel.delivery.subscription_id for parcel in self._under_way.values()}
         for parcel in take_due(AT_ONCE - len(self._under_way), busy):

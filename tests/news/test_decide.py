@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.lists.trend.step_detection import Step
-from analysis.models import Device, NewsEvent, NewsKind, Run, SavedView
+from analysis.models import Device, NewsEvent, NewsKind, Run, SavedView, Subscription
 from analysis.news.decide import contradiction, new_steps, news_after, note_silent_devices
 from analysis.news.deliver import LONGEST_SECONDS, delay_seconds
+from analysis.news.fan_out import wants
+from analysis.news.week import note_week
 from analysis.permissions import VIEWER
 from analysis.runs import services
 from engine.facts.result import Boundary, Reason
@@ -85,6 +87,24 @@ def test_a_device_that_went_silent_is_news_once_for_each_silence() -> None:
     Device.objects.filter(pk=silent.pk).update(last_seen_at=quiet + timedelta(minutes=1))
     note_silent_devices()
     assert NewsEvent.objects.count() == 2
+
+
+@pytest.mark.django_db
+def test_each_week_the_lab_hears_once_what_it_lost_without_names_of_people(alice: User) -> None:
+    monday = timezone.now() + timedelta(days=7 - timezone.now().weekday())
+    assert not note_week(monday)  # nothing was measured
+    make_measured_run(make_device(), requested_by=alice)
+    assert [note_week(monday), note_week(monday + timedelta(days=2))] == [True, False]
+    said = NewsEvent.objects.get(kind=NewsKind.WEEK).details["verdict"]
+    assert "What changes would save: BERT tiny: $60.00 a year, 624.0 MiB unused." in said
+    assert "alice" not in said
+
+
+@pytest.mark.django_db
+def test_only_gpu_managers_hear_what_the_lab_lost(alice: User, root: User) -> None:
+    event = NewsEvent(kind=NewsKind.WEEK, details={"verdict": "lost"})
+    hears = [wants(Subscription(owner=each, kinds=[NewsKind.WEEK]), event, None) for each in (alice, root)]
+    assert hears == [False, True]
 
 
 @pytest.mark.django_db
