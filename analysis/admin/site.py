@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, TypeVar
 
+from django.apps import apps
 from django.contrib.admin import AdminSite
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import redirect_to_login
@@ -15,6 +16,7 @@ from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils.decorators import method_decorator
+from django.utils.text import capfirst
 
 from analysis.admin.dashboard import dashboard
 from analysis.permissions import may_manage
@@ -30,6 +32,15 @@ _SECTIONS = {
     "Data retention": ("AuditEntry", "RetentionRule"),
 }
 _OTHER = "Other"
+_TASKS = (
+    ("People and limits", "Who may start what, how much and for how long", "quota", ("auth:user", "auth:group")),
+    ("Devices and maintenance", "Drain, maintenance windows, who may use a GPU", "device", ("host",)),
+    ("Prices", "What an hour of each GPU costs the lab, with source and date", "gpuprice", ()),
+    ("Trust and tokens", "Whose reports count like runs measured here", "trust", ("apitoken", "report")),
+    ("Retention and audit", "What is deleted when, and who changed what", "retentionrule", ("auditentry",)),
+    ("Health", "Waiting runs and why, workers, failed tasks", "", ("subscription", "delivery")),
+)
+"""What a GPU manager comes for: title, explanation, the model of the task (empty: the queue), and related models."""
 
 View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 
@@ -70,7 +81,7 @@ class PortalAdminSite(AdminSite):
         return redirect_to_login(request.GET.get("next") or reverse("admin:index"), reverse("login"))
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
-        return super().index(request, {"dashboard": dashboard(), **(extra_context or {})})
+        return super().index(request, {"dashboard": dashboard(), "tasks": _tasks(), **(extra_context or {})})
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:
         """Group the models by subject, not by the package they come from."""
@@ -91,6 +102,21 @@ class PortalAdminSite(AdminSite):
         from analysis.admin.queue import queue_page  # unregisters models from this site, which has to exist first
 
         return [path("queue/", self.admin_view(queue_page), name="queue"), *super().get_urls()]
+
+
+def _tasks() -> list[dict[str, Any]]:
+    def address(name: str) -> str:
+        app, _, model = name.rpartition(":")
+        return reverse(f"admin:{app or 'analysis'}_{model}_changelist") if name else reverse("admin:queue")
+
+    def title(name: str) -> str:
+        app, _, model = name.rpartition(":")
+        return str(capfirst(apps.get_model(app or "analysis", model)._meta.verbose_name_plural))
+
+    return [
+        {"title": task, "text": text, "address": address(main), "more": [(title(name), address(name)) for name in more]}
+        for task, text, main, more in _TASKS
+    ]
 
 
 def _section(name: str, models: list[dict[str, Any]]) -> dict[str, Any]:

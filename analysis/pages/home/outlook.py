@@ -20,7 +20,7 @@ from engine.text.units import sentence_case
 
 
 def outlook_of(form: RunForm) -> dict[str, Any] | None:
-    """Return what to expect of the form's measurement; None while a field that decides it is wrong."""
+    """Return the outlook of the form's measurement; None while a field that the outlook needs is wrong."""
     if not form.is_valid() or form.spec is None or not form.reads("device"):
         return None
     devices = form.candidate_devices

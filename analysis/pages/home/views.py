@@ -48,7 +48,7 @@ OWN_SHOWN = 5
 """The person's own waiting runs, the first ones."""
 HOST_SHARE_MAX = 0.8
 """Share of a host's memory above which a limit of a CPU run is warned of: the rest of the host needs some, too."""
-DEVICES_MAX = 12
+DEVICES_MAX = 4
 """Most devices on this page, those first that a run would get. The fleet page shows all."""
 
 
@@ -127,7 +127,7 @@ def device_list(request: HttpRequest) -> HttpResponse:
 
 
 def _created(form: RunForm, user: Any) -> Run | None:
-    """Store the run and return it; None if the form has errors, of which it then shows all. Raises RateLimited."""
+    """Store the run and return it; None if the form has errors, which it then shows. Raises RateLimited."""
     run = None
     with transaction.atomic():
         while run is None and form.can_be_checked:
@@ -191,11 +191,13 @@ def _home_page(
 def _devices_context(request: HttpRequest) -> dict[str, Any]:
     waiting = waiting_by_device()
     devices = list(_enabled_devices().with_activity()[: DEVICES_MAX + 1])  # one more than is shown
+    has_more, enabled = len(devices) > DEVICES_MAX, Device.objects.enabled()
     return {
         "waiting_count": waiting.total(),
         "waiting_own": _own_waiting(request.user) if waiting else [],
         "cards": device_cards(devices[:DEVICES_MAX], waiting),
-        "more_devices": Device.objects.enabled().count() - DEVICES_MAX if len(devices) > DEVICES_MAX else 0,
+        "more_devices": enabled.count() - DEVICES_MAX if has_more else 0,
+        "silent_count": sum(not device.is_up for device in enabled.with_activity()) if has_more else 0,
     }
 
 

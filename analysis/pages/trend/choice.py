@@ -1,4 +1,4 @@
-"""The list of series that the newest runs make up: each with its last figure, its change, and its line."""
+"""Lists the series of the newest runs, each with its last figure, its change and its line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SERIES_MAX = 50
 
 
 def known_series(runs: Iterable[Run]) -> tuple[list[dict[str, Any]], int]:
-    """Find the series of these runs, given newest first: the longest first, with the count of those left out."""
+    """Find the series of these runs, given newest first: the worst change first, with the count of those left out."""
     found: dict[SeriesKey, list[Run]] = defaultdict(list)
     for run in runs:
         found[SeriesKey.of_run(run.spec, run.device_name)].append(run)
@@ -30,6 +30,7 @@ def known_series(runs: Iterable[Run]) -> tuple[list[dict[str, Any]], int]:
     most = [(query, same, _in_charts(same)) for query, same in longest]
     speeds = recommended_speeds(counted[-1].pk for _, _, counted in most if counted)
     shown = [_series(query, same, counted, speeds) for query, same, counted in most]
+    shown.sort(key=lambda series: series.get("step_fraction", 0.0))  # stable: of equal ones the longest comes first
     return shown, len(found) - len(shown)
 
 
@@ -67,5 +68,6 @@ def _change(counted: Sequence[Run], sizes: Sequence[int]) -> dict[str, Any]:
         "change": "none" if first == last else percent_more(last / first - 1),
         "line": line_over_runs(sizes, text),
         "step_text": f"{percent_more(step.fraction)} with run {counted[step.index].pk}" if step else "",
+        "step_fraction": step.fraction if step else 0.0,
         "is_worse": step is not None and step.fraction < 0,
     }
