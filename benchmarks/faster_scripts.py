@@ -140,9 +140,9 @@ def line_of(name: str, spec: OwnRaceSpec, beside: str) -> dict[str, Any]:
 
 
 def is_named(cause: str, found: OwnRaceResult) -> bool:
-    """Whether the planted cause is chosen, or named for its memory in the headline."""
+    """Whether the planted cause is chosen, or told for its memory in the headline or the sentences below it."""
     label = next((each.label for each in found.rows if each.name == cause), "")
-    return cause in found.chosen or bool(label and label in found.headline)
+    return cause in found.chosen or bool(label and label in " ".join([found.headline, *found.sentences]))
 
 
 def confirmed(spec: OwnRaceSpec, found: OwnRaceResult) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What a newcomer's first runs answer, beside how many busy cores, how long they take, and whether it is true.
 
     python benchmarks/first_answers.py --load idle [--times 5] [--only demo measure tune race python form]
+    python benchmarks/first_answers.py --load idle --only padded recurrent "model resnet18"     scripts of the corpus, models
     python benchmarks/first_answers.py --truth        on a quiet machine: what was recommended beside today's
     python benchmarks/first_answers.py --summary
 
@@ -46,6 +47,21 @@ COMMANDS = {
     "form": (),
 }
 TRAINING = {"demo": "demo", **dict.fromkeys(("tune", "race"), SCRIPT.relative_to(ROOT).as_posix())}
+SCRIPTS = ROOT / "benchmarks" / "tune_scripts"
+OTHERS = (
+    *("accelerate_loop", "lightning_module", "iterable", "padded", "recurrent", "averaged", "closure", "grows"),
+    *("tokenized_rows", "python_transform"),
+)
+"""Scripts of the corpus, beside what a newcomer runs first."""
+MODELS = {"bert-tiny": "256MiB", "resnet18": "512MiB", "efficientnet-b0": "512MiB", "mobilenet-v3-large": "512MiB"}
+COMMANDS |= {
+    name: (*TUNE, "--memory-limit", "32MiB", "--", sys.executable, str(SCRIPTS / f"{name}.py"), "{batch_size}")
+    for name in OTHERS
+}
+COMMANDS |= {f"model {name}": (*ENGINE, "measure", name, "cpu", "--memory-limit", of) for name, of in MODELS.items()}
+TRAINING |= {name: (SCRIPTS / f"{name}.py").relative_to(ROOT).as_posix() for name in OTHERS}
+TRAINING |= {f"model {name}": name for name in MODELS}
+FIRST_RUNS = ("demo", "measure", "tune", "race", "python", "form")
 CHANGES = {
     "Fused optimizer": "fused",
     "Foreach optimizer": "foreach",
@@ -103,12 +119,14 @@ def row_of(what: str, load: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="first-answer-") as folder, busy(LOADS[load]):
         seconds, status, printed = run(what, Path(folder))
     said = headline_of(printed)
+    starts = re.findall(r"(\d+) starts", printed)
     sizes, proven = (
         re.findall(r"(?:Use batch size|recommended|Keep batch size [\d,]+:) ([\d,]+)", said),
         re.findall(r"Certified[^:]*: (\d+) trained", printed),
     )
     row = {"what": what, "load": load, "seconds": round(seconds, 1), "status": status, "said": said, **claimed(said)}
     row |= {"certified": int(proven[-1]) if proven else None, "recommends": ""}
+    row |= {"starts": int(starts[-1])} if starts else {}
     if row["claim"] != "none" and (row["claim"] != "keep" or row["most"] is not None):
         size = int(sizes[0].replace(",", "")) if sizes else TODAY
         changes = [name for label, name in CHANGES.items() if label in said]
@@ -144,7 +162,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--load", choices=LOADS)
     parser.add_argument("--times", type=int, default=1)
-    parser.add_argument("--only", nargs="+", choices=COMMANDS, default=list(COMMANDS))
+    parser.add_argument("--only", nargs="+", choices=COMMANDS, default=list(FIRST_RUNS))
     parser.add_argument("--truth", action="store_true")
     parser.add_argument("--summary", action="store_true")
     given = parser.parse_args()

@@ -52,6 +52,7 @@ def main(training: str, size: int, steps: int, changes: list[str]) -> None:
 
 def _step_of(training: str, size: int) -> Callable[[], object]:
     if training.endswith(".py"):
+        sys.path.insert(0, str((ROOT / training).parent))
         return partial(runpy.run_path, str(ROOT / training))
     if training == "demo":
         from engine.demo import make_step
