@@ -72,7 +72,7 @@ def _without(values: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def run_schema() -> Schema:
-    """Return the JSON Schema (2020-12) of the body of a run; `allOf` has what its model and its kind decide."""
+    """Return the JSON Schema (2020-12) of the body of a run. `allOf` has the rules by model and by kind."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Run",

@@ -1,4 +1,4 @@
-"""An axis of a chart: its range, straight or logarithmic, and its ticks. It ends on one, so that the end is named."""
+"""An axis of a chart: its range, linear or logarithmic, and its ticks. Each end is a tick, so both ends are named."""
 
 from __future__ import annotations
 

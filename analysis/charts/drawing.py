@@ -40,7 +40,7 @@ def picture(plot: Plot) -> SafeString:
 
 
 def draw(plot: Plot) -> SafeString:
-    """Write the elements of a plot: first all that has its place, then the texts where they cover none of it."""
+    """Write the elements of a plot: first the shapes, which have fixed places, then the texts in the free space."""
     canvas = _Canvas(plot)
     shapes = (*canvas.axes(), *canvas.rules(), *canvas.lines_and_points())
     return joined((*shapes, *canvas.texts()))

@@ -117,7 +117,7 @@ class ReferenceLine:
     value: float
     text: str
     look: str = "limit"
-    """The class of the line, limit, median or alert; and with "label-" before it that of its text."""
+    """CSS class of the line: limit, median or alert. Its text has the class "label-" + look."""
     start: float | None = None
     end: float | None = None
 

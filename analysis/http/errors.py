@@ -82,7 +82,7 @@ def _answer(request: HttpRequest, status: int, message: str) -> HttpResponse | N
 
 
 def error_page(status: int, title: str, text: str) -> HttpResponse:
-    """Return the page; `title` says what happened, `text` what it means and what to do."""
+    """Return the page. `title` names the error, `text` explains it and the way out."""
     page = render_to_string("error_page.html", {"title": title, "text": text})
     return HttpResponse(page, status=status, headers={"Content-Security-Policy": _policy()})
 

@@ -1,4 +1,4 @@
-"""The indexes that make the history fast with many runs: one for each column that it can be sorted on.
+"""Indexes for a fast history of many runs: one for each sortable column.
 
 A text column's index ends in the date, so it also serves a filter in the default order. A figure's index leaves
 out the runs without that figure: they are read separately (see `ordering`).

@@ -35,7 +35,7 @@ def _stack_at(probe: Probe, whole_bytes: int = 0) -> Stack | None:
 
 
 def levels(result: Measured) -> list[tuple[str, str, int, str]]:
-    """Return what each counter had at the peak: its name, what it counts, its bytes and their share of the most."""
+    """Return a row for each counter at the peak: name, meaning, bytes, and the share of the largest counter."""
     probe = stack_probe(result)
     if probe is None:
         return []

@@ -54,7 +54,7 @@ def public_run(run: Run) -> Run:
 
 
 def _spec(spec: Mapping[str, Any], kind: Presentation) -> dict[str, Any]:
-    """Keep what is trained and how; of a command or a function only that it is one."""
+    """Keep the model and its settings; of a command or function nothing but its kind."""
     public = {name: value for name, value in spec.items() if name not in _SPEC_HIDDEN}
     if _is_own(spec, kind):
         public |= {"model": OWN_TRAINING, "command": []}

@@ -32,7 +32,7 @@ def reach(result: Measured) -> str:
 
 
 def verdict(result: Measured) -> str:
-    """Return all of it as one text, for a message that has no page around it."""
+    """Return the whole answer as one text, for messages."""
     if result.largest is None and not result.is_check:
         return f"{_model_there(result)} {describe.why_nothing_fits(result)}"
     saves = [f"{each.title} {each.value}." for each in key_figures(result) if each.title == SAVES and each.is_known]

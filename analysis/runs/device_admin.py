@@ -44,7 +44,7 @@ def calibration_set(*, device: Device, calibration: Calibration) -> None:
 
 
 def device_columns(facts: DeviceFacts) -> dict[str, Any]:
-    """Return what the engine says of a device as its columns, beside those that identify it."""
+    """Return the engine's facts of a device as columns, without the columns that identify the device."""
     return {
         "kind": facts.kind[:10],
         "capacity_bytes": facts.capacity_bytes,

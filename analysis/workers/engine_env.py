@@ -1,4 +1,4 @@
-"""The environment variables an engine gets: those that a program needs to run and to find its accelerator.
+"""The environment variables of an engine: the ones a program needs to run and to find its accelerator.
 
 This is an allow-list, so a secret that is added to the portal later is not passed on. Further variables can be named
 in MEMORYMARK_ENGINE_ENVIRONMENT (HF_TOKEN, for weights that require one).

@@ -1,4 +1,4 @@
-"""The engine as a child process: how it is started, read and ended. Knows nothing of runs or the database.
+"""The engine as a child process: start, reading and end. Knows nothing of runs or the database.
 
 Its stdout is always drained by a thread, so a slow database never stalls a measurement; its stderr (what
 libraries print) is reduced to its last lines. It leads a session, and every process of that session ends with it.

@@ -95,7 +95,7 @@ def _ended(now: datetime) -> Iterator[Metric]:
 
 
 def _durations_seconds() -> dict[str, list[float | None]]:
-    """Return durations by state; None for a run that was cancelled before it ever started."""
+    """Return durations by state; None for a run that was cancelled before its start."""
     rows = Run.objects.on_devices().filter(finished_at__gte=Now() - _LAST_HOUR).order_by("-finished_at")
     durations: dict[str, list[float | None]] = defaultdict(list)
     for state, started_at, finished_at in rows.values_list("state", "started_at", "finished_at")[:_MOST_ENDED_RUNS]:

@@ -102,7 +102,7 @@ class Recipe:
 
     @property
     def loss(self) -> LanguageModelLoss | None:
-        """Return the loss to write; None where it is the one that the model returns, or the reader's own."""
+        """Return the loss to write; None where the model returns its loss, or the reader computes it."""
         is_capped, is_scaled = (self.workload.model_class.startswith(name) for name in ("Gemma2", "Granite"))
         return LanguageModelLoss(self.loop, is_capped, is_scaled) if self.loop.has_own_loss else None
 

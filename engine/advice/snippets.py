@@ -29,7 +29,7 @@ _WITH_OPTIMIZER = {
     "lion": ("adam_beta2=0.99",),  # Lion's own; the Trainer would give it Adam's
     "schedule-free-adamw": ('lr_scheduler_type="constant"',),
 }
-"""Arguments that an optimizer needs with its name, so that it is the one of its library's defaults."""
+"""Arguments that go with an optimizer's name, so that its settings are its library's defaults."""
 OPTIMIZER_OF_EACH = "it takes one optimizer, and each weight had its own, with its state on the host"
 STEPS_AFTER_BACKWARD = "it makes one step of all weights after the backward pass, and gradients were freed during it"
 _NO_FP16 = "it has no fp16 with gradient scaling on a CPU"

@@ -1,1 +1,1 @@
-"""The command line: what it reads, does and prints, one module for each command."""
+"""The command line: one module for each command."""

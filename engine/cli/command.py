@@ -1,7 +1,7 @@
 """A command of the command line: options in titled groups, help, and errors in the words that were typed.
 
-click parses and suggests, rich-click writes the help; CONTRIBUTING.md says why these two. What is here is what they
-do not have: help in two lengths, options that exclude each other, and the engine's errors.
+click parses and suggests, rich-click writes the help; CONTRIBUTING.md says why these two. This module adds help in two
+lengths, options that exclude each other, and the engine's errors.
 """
 
 from __future__ import annotations

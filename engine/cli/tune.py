@@ -179,7 +179,7 @@ def _spec(options: SimpleNamespace, command: list[str]) -> TuneSpec | FunctionSp
 
 
 def _spec_of_command(command: list[str], given: dict[str, Any]) -> TuneSpec:
-    """Return the spec of a command; its config file, if it holds one, gives today's batch size."""
+    """Return the spec of a command. Its config file, if any, gives today's batch size."""
     if "batch_in" not in given:
         return TuneSpec(tuple(command), **given)
     spec = TuneSpec(tuple(command), **{"batch": CONFIG, **given})

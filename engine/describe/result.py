@@ -65,7 +65,7 @@ def why_nothing_fits(result: RunResult) -> str:
 
 
 def answer_of_check(result: RunResult) -> Answer:
-    """Return the answer of a check: "Batch 32 fits: it trained 5 steps in a fresh process.", and what it took."""
+    """Return the answer of a check: "Batch 32 fits: it trained 5 steps in a fresh process.", and its memory."""
     size, boundary = result.spec.check_batch_size, result.boundary
     if result.fits is None:
         if boundary.reason is Reason.TIME_BUDGET:

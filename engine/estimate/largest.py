@@ -45,7 +45,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One value: the training with it, how it is called, and the number that its memory grows with."""
+    """One value of the setting: the training with it, its name, and the number by which memory grows."""
 
     value: Value
     label: str

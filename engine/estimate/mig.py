@@ -30,7 +30,7 @@ _PROFILES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class MigSlice:
-    """One profile: its name, and the memory that it has at least."""
+    """One profile, with the least memory of an instance."""
 
     profile: str
     usable_bytes: int

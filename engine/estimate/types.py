@@ -74,7 +74,7 @@ class KindBytes:
 
 @dataclass(frozen=True, slots=True)
 class EstimateAt:
-    """The predicted memory of one batch size; where it does not fit, what it would take without the limit.
+    """The predicted memory of one batch size; of a size that does not fit, the memory without the limit.
 
     `phase` and `operator` are where the peak of the allocated bytes is reached. A CPU has no caching allocator
     and no context: its reserved and device-used bytes are None.

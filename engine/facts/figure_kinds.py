@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 MEASURED, EMULATED, ESTIMATED = "measured", "emulated", "estimated"
-"""How sure a figure is: read on what it is of, on one device that stood in for others, or computed."""
+"""The grade of a figure: read on the real devices, on one device standing in for several, or computed."""
 DERIVED, ASSUMED = "derived", "assumed"
 
 FIGURE_KINDS: dict[str, str] = {

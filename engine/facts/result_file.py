@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ..errors import SpecError
 
 _OF_A_PORTAL = frozenset({"origin", "reported_from", "is_trusted"})
-"""Members that a portal adds to a result that it answers alone: they are of the run there, not of the result."""
+"""Members that a portal adds to a result it serves: facts of the portal's run, not of the result."""
 
 
 class Document(Protocol):

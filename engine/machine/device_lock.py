@@ -194,7 +194,7 @@ def _is_dead(taker: int, first_started: int) -> bool:
     try:
         os.kill(taker, 0)
     except PermissionError:
-        return False  # it belongs to another user, on a host that hides those
+        return False  # the process is of another user, on a host that hides other users' processes
     except ProcessLookupError:
         return True
     return True  # a zombie: it ended, and its parent has not waited for it yet

@@ -119,7 +119,7 @@ _THROTTLE_REASONS = {
 
 
 def _answer(nvml: Any, function: str, *arguments: Any) -> Any:
-    """Return the result of a driver function; None where it fails, or the installed version lacks it."""
+    """Return the result of a driver function; None if it fails or is missing in the installed version."""
     given = [argument for argument in arguments if argument is not None]
     try:
         return getattr(nvml, function)(*given)

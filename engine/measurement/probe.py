@@ -190,7 +190,7 @@ def _peak_by_kind(bench: Bench, step: TrainingStep, batch_size: int) -> LiveMome
 def profiled_step(
     bench: Bench, step: TrainingStep, batch_size: int, marked: PhaseMarker = recorded
 ) -> LiveMoment | None:
-    """Run one step under the profiler; return its peak and what held it, or None where the allocator has no events."""
+    """Run one step under the profiler; return the peak with its blocks, or None where the allocator has no events."""
     step.begin()
     begun = step_begun(bench.built.model, step)
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:

@@ -1,4 +1,4 @@
-"""Trains a model of the catalogue as one rank of several. `torchrun` starts it, and `tune` watches it and ends it.
+"""Trains a model of the catalogue as one rank of several: started by `torchrun`, watched and ended by `tune`.
 
     torchrun --nproc-per-node=2 -m engine.measurement.ranked_training '{"model": "bert-tiny", "ranks": 2, ...}' 16
 

@@ -33,7 +33,7 @@ def step_of_this_rank(spec: RunSpec, built: Built, device: torch.device) -> Trai
     if spec.strategy != ZERO1:
         return TrainingStep(spec, of_rank, device)
     step = TrainingStep(spec, of_rank, device, make=_with_sharded_state)
-    step.keeps_state = False  # it lies in the optimizer of this rank, inside that one
+    step.keeps_state = False  # the state lies in this rank's optimizer, inside the sharded optimizer
     return step
 
 

@@ -1,4 +1,4 @@
-"""The kinds of a run. What the engine knows of one stands in its row here; a new kind is a new row."""
+"""The kinds of a run: everything the engine knows of a kind stands in its row. A new kind is a new row."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Asked:
 
     subcommand: str
     members: tuple[str, ...] = ()
-    """The members of its documents that none of another question has."""
+    """Members that only documents of this question have."""
     searches: bool = False
     """Whether it searches the largest batch size on a device, so that its figures count as measured."""
     uses_device: bool = True

@@ -38,7 +38,7 @@ _VALUE_MOST, _FIELDS_MOST = 60, 3
 
 
 def error_of(ended_by: BaseException) -> dict[str, Any]:
-    """Return the error that ends a run in the portal: why it failed, or that it was stopped on its machine."""
+    """Return the error that ends a run in the portal: the failure, or "stopped on its machine"."""
     match ended_by:
         case EngineError():
             return ended_by.to_dict()

@@ -74,7 +74,7 @@ def send_query(portal: Portal, digests: Sequence[str]) -> PortalAnswer:
 
 
 def refusal_of(portal: Portal) -> str | None:
-    """Return why a portal refuses this token; None where it takes it, or where no portal answers."""
+    """Return why the portal refuses the token; None if the token is accepted, or no portal answers."""
     answer = send_query(portal, [sha256(b"").hexdigest()])
     return describe(answer) if answer.status in (401, 403) and answer.body else None
 
@@ -125,7 +125,7 @@ class Reporter:
             raise KeyboardInterrupt
 
     def keep(self, exit_status: int, result: Document) -> Path | None:
-        """Write the result to the folder, from which it is sent; return its file, or None where it is not taken."""
+        """Write the result to the folder of unsent results; return its file, or None if it cannot be written."""
         try:
             content = {"exit_status": exit_status, "result": self._to_send(result.to_dict())}
             write_content(self._file(RESULT_SUFFIX), content, mode=PRIVATE_FILE)

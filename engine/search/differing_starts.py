@@ -1,4 +1,4 @@
-"""PURE: what starts prove where those of one size take different memory.
+"""PURE: the search where starts of one size take different memory.
 
 Where each is given other rows, two neighbouring sizes prove no limit: either may fit in one start and not in the next.
 So the largest size is started again, twice. Where these took other memory, the answer is a size that trained in several

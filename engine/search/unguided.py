@@ -188,7 +188,7 @@ def _is_straight(points: list[tuple[int, int]]) -> bool:
 
 
 def next_soak_size(trials: Sequence[Trial], largest: int) -> int | None:
-    """Return which size to soak next, given the soaks so far; None when the largest that survives one is known.
+    """Return which size to soak next, given the soaks so far; None once the largest surviving size is known.
 
     From `largest` down in doubling steps, then by halves, so that the answer is a pair: survived, and did not.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _TRACE_POINTS = "USDT:"
-"""torch's profiler says with this that it registered a trace point, or that it starts or stops."""
+"""torch's profiler begins its lines about registered trace points, its start and its stop so."""
 _BEFORE_THE_PROFILER = re.compile(r"\[W[^]]*\] Memory block of unknown size was allocated before the profiling started")
 
 

@@ -97,7 +97,7 @@ class Sweep(ABC):
         return measured_points(self.probes, self.device, boundary.largest_batch_size or 0)
 
     def next_size_at_reserve(self, boundary: Boundary) -> int | None:
-        """Return the largest size that should just keep the reserve; None where that size or a near one was run."""
+        """Return the largest size that should just keep the reserve; None if it, or a size near it, was run."""
         reserve = reserve_of(self.spec, self.device, self.probes, boundary.largest_batch_size or 0)
         size = edge_size(self.points(boundary), self.limit_bytes, reserve)
         return None if size in {p.batch_size for p in self.probes} else size

@@ -29,7 +29,7 @@ class Metric:
     noise_fraction: float = 0.0
     interval: ReadRange | None = None
     is_exact: bool = False
-    """Whether it is a count, of which one more is a difference."""
+    """Whether it is a count: then a difference of one counts."""
 
 
 @dataclass(frozen=True, slots=True)

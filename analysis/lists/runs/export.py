@@ -41,7 +41,7 @@ SETTINGS = (
     *(name for name in TRAINING_SETTINGS if name not in _COLUMNS),
     *("memory_limit_bytes", "reserve_fraction"),
 )
-"""Settings of the spec that have columns of their own: None where the run left one to its default."""
+"""Settings of the spec with columns of their own; None means the default."""
 
 FIELDS = (*_COLUMNS, *SETTINGS, "tags")
 _MOMENTS = [FIELDS.index(name) for name in ("created_at", "started_at", "finished_at")]

@@ -134,7 +134,7 @@ class HistoryFilter(RunFilter):
 
 
 def parse_query(data: QueryDict) -> HistoryFilter:
-    """Read a query string; an invalid one is not refused, so that the page can show it with its problems."""
+    """Read a query string. An invalid query is not refused: the page shows it with its problems."""
     query = HistoryFilter(data, Run.objects.all())
     query.form.is_valid()
     return query

@@ -33,7 +33,7 @@ def compare_context(runs: Sequence[Run], carried: Mapping[int, int], query: Comp
     has_charts = len(subjects) <= CHARTED_MAX
     plots = compare_plots(subjects, query) if has_charts else []
     compared = [subject for subject in subjects if subject.outcome is not None]
-    # a curve that one run has alone compares nothing: it is folded, as its figures are
+    # curves of one run alone are folded, as its figures are
     alone = [plot for plot in plots if len(compared) > 1 and len(plot.traces) == 1]
     told = facts_context(subjects, query, baseline, told_above=COMPARABILITY_FACTS)
     return {
@@ -61,7 +61,7 @@ def facts_context(
     has_baseline: bool = True,
     told_above: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return what is said of all compared runs: their heads, which need care, what differs and what is equal.
+    """Return the facts of all compared runs: heads, caveats, differences and equal settings.
 
     Without `has_baseline` each run is compared with itself. The page tells of the facts `told_above` by itself.
     """
@@ -83,7 +83,7 @@ def _rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, told: M
     all_metrics = figure_rows(subjects, baseline)
     with_figures = [row for row in all_metrics if any(cell.is_known for cell in row.cells)]
     shared = [row for row in with_figures if sum(cell.is_known for cell in row.cells) > 1]
-    metrics = shared or with_figures  # a figure that one run has alone compares nothing: it is folded
+    metrics = shared or with_figures  # figures of one run alone are folded
     # with each run go the settings that are not the baseline's and not in its short line of settings
     unsaid = [row for row in told["differing"]["Settings"] if row.name not in IN_SHORT_DESCRIPTION]
     base = next((place for place, each in enumerate(told["heads"]) if each["is_baseline"]), 0)

@@ -1,4 +1,4 @@
-"""What pages do with a run that depends on its kind: the one protocol that every kind of run fulfils."""
+"""The protocol of a kind of run on pages: all behaviour that depends on the kind."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def _result_context(run: Run, result: Measured, assumed: AssumptionsForm) -> dic
 
 
 def _next_step(run: Run, result: Measured, *, has_paste: bool, can_change: bool) -> dict[str, Any]:
-    """Return the one next step that a result offers, by its name in the template `primary.html`, and what it needs."""
+    """Return the one next step after a result: its name in the template `primary.html`, and its context."""
     is_own, is_open = result.training is not None, result.lacks_answer and was_compared(result)
     was_searched = result.largest is not None and (result.recommended is not None or result.lacks_answer)
     may_time_again = was_searched and result.speed is not None and not run.is_reported

@@ -78,7 +78,7 @@ def changes_context(run: Run, user: User | None) -> dict[str, Any]:
 
 
 def change_start(run: Run, *, is_refused: bool) -> dict[str, Any] | None:
-    """Return what the form that asks what to change needs; None where the place cannot be estimated."""
+    """Return the context of the form of "what to change"; None where the run's device cannot be estimated."""
     if rules_of(run).place(run) is None:
         return None
     earlier = newest_changes(run)

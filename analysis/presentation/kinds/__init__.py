@@ -33,7 +33,7 @@ def facts_of_run(run: Run) -> list[str]:
 
 
 def settings_of_run(run: Run) -> list[str]:
-    """Name the settings of a run and its memory limit: what distinguishes it from others of its model and device."""
+    """Name the settings of a run and its memory limit, which tell apart runs of one model and device."""
     kind = presentation_of(run)
     limit = describe_limit(limit_of_run(run)) if kind.has_limit else ""
     return [*kind.settings(run.spec), *filter(None, [limit])]

@@ -1,4 +1,4 @@
-"""What pages say of a run that depends on its kind: the one protocol that every kind of run fulfils."""
+"""The protocol of a kind of run on pages: all texts that depend on the kind."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Presentation(Protocol):
     has_limit: bool = True
     """Whether it keeps a memory limit, also where none was requested."""
     not_compared: str = ""
-    """What it is that cannot be compared with other runs; empty where it can."""
+    """Name of the kind for "... cannot be compared"; empty where runs of the kind can be."""
     compared_by: str = BATCH_SIZES
     """What its figures belong to: only runs that agree in it are compared with each other."""
     waiting: str = ""

@@ -50,7 +50,7 @@ class Validation(Presentation):
         return VALIDATING_PHASES[run.spec["check"]]
 
     def settings(self, spec: Mapping[str, Any]) -> list[str]:
-        check = SHORT_NAMES.get(spec["check"], str(spec["check"]))  # one that is no longer offered keeps its name
+        check = SHORT_NAMES.get(spec["check"], str(spec["check"]))  # a check that is no longer offered keeps its name
         return describe_settings(spec, f"{check}, batch {spec['batch_size']}")
 
 

@@ -40,7 +40,7 @@ def with_words(runs: QuerySet[Run], terms: Sequence[str]) -> QuerySet[Run]:
 
 
 def _query(terms: Sequence[str]) -> str:
-    """Write the terms, of letters and digits, for the index; a term that begins another one is implied by it."""
+    """Write the terms, of letters and digits, for the index. A term is left out where a longer term begins with it."""
     terms = [term for term in terms if not any(other != term and other.startswith(term) for other in terms)]
     if connection.vendor == "sqlite":
         return " AND ".join(f'"{word}"*' for word in terms)

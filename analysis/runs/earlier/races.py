@@ -1,4 +1,4 @@
-"""The races of a measurement's settings and of a script: which was run, and the run that starts one."""
+"""Races of a measurement's settings and of scripts: finds the race of a run, and starts a race."""
 
 from __future__ import annotations
 

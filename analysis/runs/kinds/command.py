@@ -23,7 +23,7 @@ class Command(Rules):
     copied = ("current_batch_size",)
 
     def not_again(self, run: Run) -> str:
-        """Return why a reported one is not: its sender chose its settings, which no registration offers."""
+        """Return why a reported run cannot be repeated: its settings are of no registered command."""
         is_said = f"it was reported from {run.reported_from}: what ran elsewhere is not started here"
         return is_said if run.is_reported else ""
 

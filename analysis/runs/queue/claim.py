@@ -26,7 +26,7 @@ from analysis.runs.queue.reservation import Seat, starts
 from analysis.runs.queue.scheduling import by_turn, group_of, in_order, turn
 
 _ROW: dict[str, Any] = {"of": ("self",), "no_key": True}
-"""A claim locks the rows of its devices: of two that want one, the second sees what the first did."""
+"""A claim locks the rows of its devices: of two claims of one device, the second sees the first one's changes."""
 
 
 @dataclass(frozen=True, slots=True)

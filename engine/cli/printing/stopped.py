@@ -1,4 +1,4 @@
-"""What a run that is stopped still says: what its probes or its GPUs have shown by then."""
+"""Writes the answer of a stopped run, from the probes or GPUs so far."""
 
 from __future__ import annotations
 

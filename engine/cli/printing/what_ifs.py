@@ -1,4 +1,4 @@
-"""The lines that `estimate` prints of its what-if questions: the answer, and everything that was tried."""
+"""Writes the lines of `estimate`'s what-if questions: the answer, and everything that was tried."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class SoFar:
 
 
 def seconds_left(so_far: SoFar) -> float | None:
-    """Return how long the run is expected to go on; None where its own probes do not show it."""
+    """Return the expected seconds to the end of the run; None before its probes tell."""
     step_seconds = _step_seconds(so_far.probes)
     if len(so_far.probes) < PROBES_NEEDED or step_seconds is None:
         return so_far.timing_seconds_left if so_far.phase == "timing" else None

@@ -1,4 +1,4 @@
-"""Reading a stored document: its spec, which today's rules may refuse, and the parts that it can do without."""
+"""Reads a stored document: the spec, which today's rules might refuse, and the optional parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MISSING = re.compile(r"Object missing required field `(\w+)`")
 
 
 class StoredSpec(dict[str, Any]):
-    """A spec as its document has it, its members as attributes. A setting newer than the document has its default."""
+    """A stored spec, its members as attributes. A setting that is newer than the document has its default."""
 
     model: str
     device: str

@@ -32,7 +32,7 @@ class AtSize:
     rough_speed: float | None = None
     reason: str | None = None
     failure: str | None = None
-    """What its search or a block of it ended with, in the words of its machine."""
+    """The error of its search or of a block, as worded by the measuring machine."""
 
     @property
     def option(self) -> str:

@@ -258,7 +258,7 @@ class _Running:
         )
 
     def _sizes(self, leader: Entry, racing: Field) -> list[AtSize]:
-        more = racing.entry([*leader, CHECKPOINTING])  # the leader itself, where it is none of the changes that race
+        more = racing.entry([*leader, CHECKPOINTING])  # equals the leader where checkpointing is not raced
         found: list[AtSize] = []
         for entry in dict.fromkeys(each for each in (TODAY, leader, more) if each is not None):
             try:

@@ -1,4 +1,4 @@
-"""PURE: what a validation found, and what follows from it. Every threshold of a verdict stands here."""
+"""PURE: the checks of a validation and the verdict that follows. Every threshold of a verdict stands here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue of workloads: which models, trained on what task, with inputs of which sizes. Loads no torch.
+"""The catalogue of workloads: models, each with its task and its input sizes. Loads no torch.
 
 Entries are data: one TOML file of this folder for each family, whose first lines hold for all its models. To add one:
 docs/add_a_model.md. `parameter_count` is the published one, and a test holds the built model to it.
@@ -49,7 +49,7 @@ _FAMILY_NAME = re.compile(r"[A-Za-z]+?(?=[\d_]|For[A-Z]|LMHead|Model|$)")
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One model with its task and the input shapes it takes.
+    """One model with its task and its input shapes.
 
     `model_class` is a class of transformers or diffusers, whose `config_class` takes `config`, or a constructor of
     torchvision, which takes `config` itself; `sized_by` is the key of `config` that is set to the input size.

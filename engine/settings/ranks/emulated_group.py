@@ -110,7 +110,7 @@ class EmulatedGroup(_Group):  # type: ignore[misc]
         return _done(tensors)
 
     def broadcast(self, tensors: Any, opts: Any = None, *others: Any, **named: Any) -> Work:
-        """Broadcast what this rank holds; what another one holds is known where that one was emulated before."""
+        """Broadcast this rank's tensors; another rank's are known if that rank was emulated before."""
         for tensor in _listed(tensors):
             key = self.broadcasts.next_of(self.named)
             if self.broadcasts.folder is None or not 0 < tensor.nbytes <= MOST_KEPT_BYTES:

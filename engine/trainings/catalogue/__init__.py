@@ -1,1 +1,1 @@
-"""The process that measures, and the handle through which its parent controls it."""
+"""The measuring process, and its parent's handle on it."""

@@ -53,7 +53,7 @@ KILLED = "the kernel's out-of-memory killer ended the worker process"
 
 
 class WorkerHandle:
-    """One waiting process that has imported everything, and at most one session forked from it."""
+    """One waiting process with everything imported, and at most one session forked from it."""
 
     def __init__(self, spec: RunSpec, variables: Mapping[str, str] | None = None) -> None:
         self.spec = spec

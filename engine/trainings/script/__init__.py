@@ -3,7 +3,7 @@
 - `spec`: what is requested: the command or function, how the batch size gets in (`config_text`), the limits of the
   search; `ranked_spec`, `ranked_command`: the same of a catalogue model on several ranks.
 - `hook`: what runs inside the training and notes steps, batches and memory; it imports nothing of the engine.
-- `notes`: what a start left: the hook's notes, how its processes ended, and which files they changed.
+- `notes`: reads the traces of a start: the hook's notes, the ends of its processes, changed files.
 - `sizes`: which batch size to start next, so that few starts are needed.
 - `start`: the ways to start a training, to hold it for its next turn, to end it, and to say how it failed.
 - `judge`: PURE, from the notes to a probe, or to the reason why the command cannot be tuned.

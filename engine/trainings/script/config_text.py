@@ -34,7 +34,7 @@ class _Value:
 
 
 def named_in(part: str, file: str) -> str:
-    """Return what names the file in a part of a command: all of it, or what stands behind its first or last `=`."""
+    """Return the file's name in a part of a command: the whole part, or the text after its first or last `=`."""
     named = (part, part.partition("=")[2], part.rpartition("=")[2])
     return next((each for each in named if each and PurePath(each) == PurePath(file)), "")
 

@@ -1,4 +1,4 @@
-"""The devices of a training: their locks before it starts, and what is known of the one that it trained on."""
+"""The devices of a training: takes their locks before the start, and gives the facts of the device that was used."""
 
 from __future__ import annotations
 

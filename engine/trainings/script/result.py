@@ -121,7 +121,7 @@ class TuneResult:
 
 
 def stated_throughputs(result: RunResult, training: Training) -> tuple[Throughput, ...]:
-    """Return the throughputs that may be divided by each other: none that its start or other programs made unsteady."""
+    """Return the steady throughputs, which may be divided by each other; none of a disturbed run."""
     is_steady = [each for each in training.throughputs if each.is_steady and each.samples_per_second is not None]
     return () if is_disturbed(result) else tuple(is_steady)
 

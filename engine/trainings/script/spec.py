@@ -83,7 +83,7 @@ class Limits:
     compare_speed: bool = True
     """Train today's size and up to three others in turns: without it no size is recommended."""
     DERIVED: ClassVar[tuple[str, ...]]
-    """What its document holds in addition to its fields."""
+    """Members of the document beside the fields."""
     starts_anew: ClassVar = True
     check_batch_size: ClassVar[None] = None
     """A training of somebody's own is always searched, never run at one size alone."""
@@ -285,7 +285,7 @@ class TuneSpec(Limits):
 
     @property
     def python_path(self) -> tuple[str, ...]:
-        """Folders that its Python finds modules in beside those of its environment."""
+        """Folders in which the command's Python finds modules, beside its own."""
         return (str(IMPORTED_FROM),) if self.catalogue else ()
 
     @property

@@ -87,7 +87,7 @@ class FactSerializer(AlignedSerializer):
 
 
 class FigureField(serializers.FloatField):
-    """A number that stays an integer if it is one."""
+    """A number; integers stay integers."""
 
     # according to the stubs DRF's own field returns text; it returns a float
     def to_representation(self, value: float) -> float:  # type: ignore[override]

@@ -188,7 +188,7 @@ class ReportEvents(StrictView):
 
 
 class Body(NamedTuple):
-    """A body with its digest: a document is known by its bytes, not by what they mean."""
+    """A body with the digest of its bytes, by which a document is recognised."""
 
     content: Any
     sha256: str

@@ -111,7 +111,7 @@ class RaceOfScript:
 
     @property
     def answer(self) -> tuple[RaceVerdict, Entry]:
-        """Return the verdict that decides, and what it recommends."""
+        """Return the deciding verdict, and the entry that is recommended."""
         first, rest = self.at_workers, self.at_rest
         if rest is None or (first is not None and first.is_found and not adds_to(first, rest)):
             return first or NOTHING_TIMED, self.base

@@ -31,7 +31,7 @@ class Loading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutermostModule:
-    """An outermost module of the training: one that it calls; `held_as` is its name in another module, if it has one.
+    """An outermost module: one that the training calls. `held_as` is its attribute's name in another module, if any.
 
     `convolutions` are those of images, `any_convolutions` all, of rows and volumes too. `takes_images` says that a
     tensor with channels was given to it, and `draws` that a pass drew random numbers on a GPU, as dropout does.

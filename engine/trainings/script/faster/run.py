@@ -148,7 +148,7 @@ class _Faster:
             self.execution.emit_event("timing", stage=step.stage, round=number, batch_sizes=[])
             evaluated = sum(each.stage is Stage.EVALUATION for each in rounds)
             if step.stage is Stage.EVALUATION and evaluated % ENOUGH_ROUNDS == 0:
-                waiting.close()  # new starts, so that none has won by how its memory lies
+                waiting.close()  # new starts, so that no entry wins by a lucky memory layout
             return step.entries[::-1] if len(rounds) % 2 else step.entries
 
         def time(step: NextRound[Entry], entry: Entry) -> Timed:

@@ -1,4 +1,4 @@
-"""Shortens a training to what decides its memory: the largest batches of its data, its evaluation, its checkpoints.
+"""Shortens a training to the parts that decide its memory: the largest batches, evaluation, checkpoints.
 
 Used by `memorymark_watch.py` for a whole run only. Each pass of a DataLoader over its data begins with a batch of the
 largest rows. A pass of the training goes on with ordinary and largest batches, gives the short last batch, and ends:
@@ -57,7 +57,7 @@ class Pass:
 
 
 class Data:
-    """One data set, its largest rows, what was recorded; no reference to it is held: its memory may be freed."""
+    """The record of one data set and its largest rows. It holds no reference to the data set, which may be freed."""
 
     def __init__(self, dataset: Any) -> None:
         self.is_same = same_as(dataset)

@@ -1,4 +1,4 @@
-"""Follows the outermost modules of a training for `tune --faster`: what they are, and what is set for each of them."""
+"""Follows the outermost modules of a training for `tune --faster`, and applies the raced settings to each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from memorymark_tensors import (
 )
 
 LONGEST_NAME = 60
-WRAPPERS = ("module", "_orig_mod")  # the names by which DDP and torch.compile hold what they wrap
+WRAPPERS = ("module", "_orig_mod")  # attributes in which DDP and torch.compile hold the wrapped module
 
 
 class Models:
@@ -155,7 +155,8 @@ class Models:
             if self.faster.settings["is_trial"]:  # the same dropout as without, so that the losses can be compared
                 inductor: Any = import_module("torch._inductor.config")
                 inductor.fallback_random = True
-            vars(module)["forward"] = torch.compile(module.forward)  # Fabric's would set it in what it wraps, too
+            # assigned past Fabric's wrapper, which would set it in the wrapped module, too
+            vars(module)["forward"] = torch.compile(module.forward)
             self.applied.add("compile")
 
     def follow_outputs(self) -> None:

@@ -25,7 +25,7 @@ REFUSED = {
     "megatron.core.parallel_state": ("initialize_model_parallel", "Megatron's model parallelism"),
     "horovod.torch": ("init", "Horovod"),
 }
-"""By module: the name of what begins it there, and what people call it."""
+"""By module: the function that begins a group, and the library's usual name."""
 LAUNCHER = "torch.distributed.launcher.api"
 
 

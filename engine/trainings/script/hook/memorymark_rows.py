@@ -70,7 +70,7 @@ def _is_as_known(dataset: Any, known: Any) -> bool:
 
 @contextmanager
 def attributes_restored(dataset: Any) -> Iterator[None]:
-    """Restore a data set's attributes after the context: what its first row opens belongs to its reader."""
+    """Restore a data set's attributes after the context: a file opened for the first row belongs to the real reader."""
     before: list[tuple[Any, dict[str, Any]]] = []
     while hasattr(dataset, "__dict__") and len(before) < NESTED:
         before.append((dataset, dict(dataset.__dict__)))

@@ -130,7 +130,7 @@ def _most_given(readings: Sequence[Reading], axis: int) -> dict[int, int]:
 
 
 class SizeUnclear(CommandUntunable):
-    """One start does not show what the training does with its size; a start with another size may.
+    """One start does not show how the training uses its size; a start with another size may.
 
     `what` was seen; `least` is the size to start instead, where this one was a budget too small for one sample.
     """

@@ -105,7 +105,7 @@ OWN_BATCHES = (
 
 @dataclass(frozen=True)
 class WatchedStart:
-    """One start with `batch_size`: what the hook noted of its processes, and what is known beside.
+    """One start with `batch_size`: the hook's notes of its processes, and the machine's facts.
 
     `limit_bytes` is the budget of a CPU; a card's is in force in the command itself. `honoured` are other sizes, seen
     as the first dimension of inputs: they tell too small a data set from an ignored size. `data_end` is what earlier
@@ -160,7 +160,7 @@ class WatchedStart:
             yield "several_trainings", f"{threads} threads of one process {TOGETHER}"
 
     def _failure(self) -> tuple[Outcome, str, str] | None:
-        """Return the outcome of a start that failed, the type of its error and what it says; None of another."""
+        """Return the outcome, the error type and the message of a failed start; None if it did not fail."""
         ended = self.ended
         failed = sorted((r for r in self.readings if r.has_failed), key=lambda r: not r.has_trained)
         for reading in failed:

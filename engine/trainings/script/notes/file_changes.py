@@ -79,7 +79,7 @@ class WrittenFiles:
     """Whether a change of the user's own files was told: each start changes the same."""
 
     def take(self, changes: FileChanges) -> None:
-        """Add what one start did, and tell what its user should know."""
+        """Add the changes of one start, and log those that the user should know."""
         for each in changes.left:
             self.log(f"could not be put back: {each}", "warning")
         if not self.is_said and (text := changes.describe(self.folder)):

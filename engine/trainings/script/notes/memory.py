@@ -123,7 +123,7 @@ class _Replay:
         self.phase, self.phase_at = phase, number
         if phase == "evaluation":
             self.evaluated.append(self.live.bytes)
-        if phase == FORWARD:  # what it was given stands in the mark at its end
+        if phase == FORWARD:  # the mark at the end of the pass has the input's shape
             self.steps.begin(self.live.bytes)
             forward = next((mark[2:] for mark in self.marks[number:] if mark[1] == "forward"), ())
             self.live.give(phase, forward[GIVEN] if len(forward) > GIVEN else [])

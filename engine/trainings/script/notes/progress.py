@@ -79,7 +79,7 @@ class Ended:
     """When it was started: a time of `time.monotonic`, as the hook's marks are."""
     wall_seconds: float = 0.0
     changes: FileChanges = FileChanges()
-    """What it did to files before that was undone."""
+    """The start's changes of files, before these were undone."""
 
     @property
     def has_evaluated(self) -> bool:

@@ -22,7 +22,7 @@ from .next_size import Start
 TIMEOUT = "Timeout"
 """The error type of a start whose steps were not done in time."""
 UNKNOWN_TO_THE_SCRIPT = (TIMEOUT, NO_BATCH)
-"""Ends of a start that no words of the script say: they teach nothing of the sizes that it takes."""
+"""Ends that MemoryMark gave a start: nothing of the script's own sizes is learned from these."""
 SIZES_OF_A_WALL, NEAR_A_WALL = 3, 1.1
 _NUMBER = re.compile(r"(?<![\w.])\d{1,12}(?![\w.])|(?<![\w.])\d{1,12}(?=\.(?:\s|$))")
 _OF_ONE_START = re.compile(rf"{PREFIX}\w+|\d+")

@@ -23,7 +23,7 @@ STEP_DOWN = 4  # where the very first size is refused, and nothing is known of i
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A started size: its peak if it ran to its end, what it held between steps, and after each change in one."""
+    """A started size: its peak if it ran to its end, its bytes between steps, and after each allocation of a step."""
 
     batch_size: int
     fits: bool

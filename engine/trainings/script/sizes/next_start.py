@@ -191,7 +191,7 @@ def _by_memory(so_far: SearchSoFar, starts: Sequence[Start]) -> int | Found:
 
 
 def _among(so_far: SearchSoFar, rule: AllowedSizes) -> int | Found:
-    """Return the next of the sizes that the rule allows; what failed since it is none of these does not count."""
+    """Return the next size that the rule allows. Sizes that failed only because the rule forbids them do not count."""
     starts = [s for s in so_far.starts if s.batch_size not in failed_by_rule(rule, so_far.probes)]
     step = _by_memory(so_far, starts)
     found = next_allowed(rule, step, starts, so_far.maximum)

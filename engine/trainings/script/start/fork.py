@@ -109,7 +109,7 @@ def _fork(
 
 @dataclass
 class Forked:
-    """A fork, and what it started in its own session."""
+    """A fork with the processes of its session."""
 
     pid: int
     layers: Path

@@ -23,7 +23,7 @@ SHARE_OF_CARD = 0.95
 
 
 class HeldStarts(Generic[Trained]):
-    """The starts that are held, by what they train. They end with the context."""
+    """Held starts by their training (a batch size, or settings). All end with the context."""
 
     def __init__(self, files: WrittenFiles) -> None:
         self.files, self.turns = files, 0
@@ -61,7 +61,7 @@ class HeldStarts(Generic[Trained]):
             self._end(held)
 
     def turn(self, trained: Trained, steps: int, seconds: float, on_tick: OnTick) -> list[Reading] | None:
-        """Give a start a turn of so many steps; None where it is not held, or ended within its turn."""
+        """Give a held start a turn of `steps` steps; None if no start is held, or it ended within its turn."""
         if (held := self.held.pop(trained, None)) is None:
             return None
         held.go_on(steps)

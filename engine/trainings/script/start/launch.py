@@ -63,7 +63,7 @@ class Watching:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The files of one start: what the hook notes, what the training may write, its output."""
+    """The files of one start: the hook's notes, the folder the training may write to, its output."""
 
     notes: Path
     out: Path

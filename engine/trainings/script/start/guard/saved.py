@@ -2,7 +2,7 @@
 
 A file that is to be changed is moved aside and a copy of it takes its place, so the file itself, with its times and
 links, is never written to. What is saved of a file system lies in a folder there, where a move costs nothing. The
-journal is written before each change; what it holds is undone from its end to its beginning.
+journal is written before each change, and its entries are undone from the last to the first.
 """
 
 from __future__ import annotations
