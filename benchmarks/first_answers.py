@@ -1,7 +1,7 @@
 """What a newcomer's first runs answer, beside how many busy cores, how long they take, and whether it is true.
 
     python benchmarks/first_answers.py --load idle [--times 5] [--only demo measure tune race python form]
-    python benchmarks/first_answers.py --load idle --only padded recurrent "model resnet18"     scripts of the corpus, models
+    python benchmarks/first_answers.py --load idle --only padded "model resnet18"   scripts, models
     python benchmarks/first_answers.py --truth        on a quiet machine: what was recommended beside today's
     python benchmarks/first_answers.py --summary
 
