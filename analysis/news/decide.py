@@ -1,4 +1,4 @@
-"""What is news, decided in one place.
+"""What is news of runs and devices, decided in one place; of the lab's week in `week`.
 
 That a run ended is written by `analysis.runs.queue.outbox`, in the transaction that ends it. What follows from a
 finished measurement is decided here when its event is dispatched; that a device is silent, by the sender's look.

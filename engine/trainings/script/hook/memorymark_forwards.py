@@ -62,13 +62,13 @@ class Forwards:
         found: tuple[Any, ...] = ()
         began = time.monotonic()
         self.begin(module)
-        self.watched.own_seconds += time.monotonic() - began
+        self.watched.steps.own_seconds += time.monotonic() - began
         try:
             found = (call(*arguments, **options),)
         finally:
             ended = time.monotonic()
             self.end(module, arguments, options, *found)
-            self.watched.own_seconds += time.monotonic() - ended
+            self.watched.steps.own_seconds += time.monotonic() - ended
         return found[0]
 
     def is_unseen(self) -> bool:

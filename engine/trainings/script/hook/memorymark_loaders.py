@@ -78,7 +78,7 @@ class Loaders:
         watched.mark("batch", is_training, *inputs, *rows, shapes)
         watched.seen.count("batches")
         watched.seen.put("batch_size", (inputs[0] or [0])[0])
-        watched.own_seconds += time.monotonic() - loaded
+        watched.steps.own_seconds += time.monotonic() - loaded
         return batch
 
     def _use(self, iterator: Any, *, is_training: bool) -> None:

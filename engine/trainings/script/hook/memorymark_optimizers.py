@@ -31,7 +31,7 @@ class Steps:
         self.consumed: dict[int, int] = {}  # by optimizer: forward passes and batches until its last step
         self.first_timed, self.timed_from, self.computed_from, self.thread_from = 0, 0.0, 0.0, 0.0
         self.collecting_since: float | None = None
-        self.own_from = 0.0
+        self.own_seconds = self.own_from = 0.0  # what the watch itself took, and had taken when the block began
 
     def made_optimizer(self, make: Any, optimizer: Any, *others: Any, **options: Any) -> None:
         is_first, watched = not self.optimizers, self.watched
@@ -47,7 +47,7 @@ class Steps:
         began, block = time.monotonic(), self.timed_from
         self.count(self.stepped.number(optimizer))
         if self.timed_from == block:  # else it waited for its turn
-            self.watched.own_seconds += time.monotonic() - began
+            self.own_seconds += time.monotonic() - began
 
     def count(self, number: int) -> None:
         """Count a step of the optimizer with this number, and go on or end as the steps so far say."""
@@ -134,11 +134,11 @@ class Steps:
             gc.collect()  # what reading the memory left would make the next collections longer, and rarer
             gc.callbacks.append(self.collecting)
         self.first_timed, self.timed_from, self.thread_from = self.least(), time.monotonic(), time.thread_time()
-        self.own_from = self.watched.own_seconds
+        self.own_from = self.own_seconds
 
     def own_seconds_of_a_step(self) -> float:
         """Return what the watch itself takes of each timed step: a tenth of one that takes a millisecond."""
-        return float((self.watched.own_seconds - self.own_from) / max(self.least() - self.first_timed, 1))
+        return float((self.own_seconds - self.own_from) / max(self.least() - self.first_timed, 1))
 
     def collecting(self, stage: str, info: Any) -> None:
         """Mark the seconds of a full garbage collection: rare, and long in a training that makes many objects."""

@@ -64,7 +64,6 @@ class Watch:
         self.forwards, self.loaders, self.steps, self.cards = Forwards(self), Loaders(self), Steps(self), Cards(self)
         self.epoch: Any = None
         self.faster: Any = None
-        self.own_seconds = 0.0  # of what the watch did beside the training
 
     def arm(self, torch: Any) -> None:
         self.torch = torch
