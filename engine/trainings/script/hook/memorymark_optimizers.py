@@ -137,7 +137,12 @@ class Steps:
         self.own_from = self.own_seconds
 
     def own_seconds_of_a_step(self) -> float:
-        """Return what the watch itself takes of each timed step: a tenth of one that takes a millisecond."""
+        """Return what the watch itself takes of each timed step on a CPU: a tenth of one that takes a millisecond.
+
+        A card computes meanwhile, and a step's end waits for it.
+        """
+        if not self.watched.is_timing or self.watched.device.type != "cpu":
+            return 0.0
         return float((self.own_seconds - self.own_from) / max(self.least() - self.first_timed, 1))
 
     def collecting(self, stage: str, info: Any) -> None:

@@ -207,5 +207,5 @@ class Watch:
             "faster": self.faster and self.faster.seen(),
             "idle_optimizers": self.steps.idle() if self.torch else 0,
             "unseen": self.loaders.unseen,
-            "own_seconds": self.steps.own_seconds_of_a_step() if self.is_timing else 0.0,
+            "own_seconds": self.steps.own_seconds_of_a_step(),
         }

@@ -85,7 +85,7 @@ class Timing:
             counts_all = 2 * len(full) <= len(timed)
         counted = timed if counts_all else full
         own_seconds = readings[0].data.get("own_seconds", 0.0)  # of the watch, in each step
-        step_seconds = [b.ended_at - a.ended_at - b.collected_seconds - own_seconds for a, b in counted]
+        step_seconds = [_without(b.ended_at - a.ended_at, b.collected_seconds + own_seconds) for a, b in counted]
         collected = sum(b.collected_seconds for _, b in counted)
         collecting = collected / (collected + sum(step_seconds)) if collected else 0.0
         waiting = max((share for steps in ranks if (share := _waiting(steps)) is not None), default=None)
@@ -111,6 +111,11 @@ class Timing:
 
 
 UNTIMED = Timing()
+
+
+def _without(step_seconds: float, other_seconds: float) -> float:
+    """Return a step without what is no part of it; of a step that follows at once within a burst some is left."""
+    return step_seconds - min(other_seconds, 0.9 * step_seconds)
 
 
 def mean_speed(probe: Probe) -> float:

@@ -59,6 +59,12 @@ def test_a_full_collection_of_garbage_is_no_part_of_the_step_that_it_hit() -> No
     assert (quiet.timing.collecting_fraction, hit.timing.collecting_fraction > 0) == (0.0, True)
 
 
+def test_what_the_watch_took_is_no_part_of_a_step_and_leaves_some_of_each() -> None:
+    plain, watched = (judged([reading(steps(32), own_seconds=own)], 32) for own in (0.0, 0.25))
+    assert watched.timing.step_seconds == pytest.approx([each - 0.25 for each in plain.timing.step_seconds])
+    assert min(judged([reading(steps(32), own_seconds=9.0)], 32).timing.step_seconds) > 0
+
+
 def test_a_loader_without_workers_feeds_each_step_by_itself() -> None:
     steps = (0.1, 0.2, 0.3)
     assert settled_steps(steps, Loader(), 1) == pytest.approx(steps)
