@@ -12,7 +12,6 @@ from engine.describe import result as describe
 from engine.describe.boundary import CertificateLine, certificate_lines, is_today_refused, trains_with
 from engine.describe.key_figures import SAVES, key_figures
 from engine.describe.result import Answer
-from engine.describe.speed import speed_of
 from engine.questions.documents.measured import Measured
 from engine.questions.documents.raced import AnyRace
 from engine.questions.documents.validated import Validated
@@ -36,7 +35,7 @@ def verdict(result: Measured) -> str:
     if result.largest is None and not result.is_check:
         return f"{_model_there(result)} {describe.why_nothing_fits(result)}"
     saves = [f"{each.title} {each.value}." for each in key_figures(result) if each.title == SAVES and each.is_known]
-    return " ".join([headline(result).sentence, *speed_of(result).notes, *saves, *filter(None, [reach(result)])])
+    return " ".join([headline(result).text, *saves, *filter(None, [reach(result)])])
 
 
 def _model_there(result: Measured) -> str:

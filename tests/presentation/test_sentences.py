@@ -1,5 +1,6 @@
 """The sentence that leads a result page, and the words around it: never more than was measured."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -217,6 +218,13 @@ def test_a_result_of_before_the_intervals_has_none_and_keeps_its_words() -> None
 def test_nothing_fits_is_said_plainly() -> None:
     said = verdict(stored(make_result_that_does_not_fit()))
     assert said == "On this CPU, limited to 1 GiB, BERT tiny does not fit: even batch 1 runs out of memory."
+
+
+@pytest.mark.parametrize("make", [make_bound_result, make_unmeasurable_result])
+def test_a_message_tells_every_note_of_the_answer(make: Callable[[], RunResult]) -> None:
+    result = stored(make())
+    assert headline(result).notes
+    assert headline(result).text in verdict(result)
 
 
 @pytest.mark.parametrize(
