@@ -80,6 +80,7 @@ BODIES: dict[str, Any] = {
     "POST runs/<int:run_id>/what-to-change/": {"batch_size": 64, "scope": "first"},
     "POST what-to-change/": {"model": "bert-tiny", "gpu": "a10", "batch_size": 64, "scope": "first"},
     "POST commands/<str:name>/": {"measuring-device": DEVICE},
+    "POST fleet/devices/<int:device_id>/drain/": {"drained": "1"},
     "POST api/v1/fits/": {"model": "bert-tiny", "device": "cpu", "batch_size": 4, "precision": "bf16"},
     "POST api/v1/compare/": {"ids": [FINISHED, UNDER_WAY]},
     "POST api/v1/saved-views/": {"name": "mine", "query": "state=failed"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
@@ -72,7 +73,11 @@ def device_drain(request: HttpRequest, device_id: int) -> HttpResponse:
     if not may_manage(request.user):
         raise PermissionDenied
     get_object_or_404(Device.all_devices, pk=device_id)
-    services.maintenance_set_drained(model=Device, ids=[device_id], drained=request.POST.get("drained") == "1")
+    drained = {"1": True, "0": False}.get(request.POST.get("drained", ""))
+    if drained is None:
+        messages.error(request, "`drained` is 1 to drain a device, or 0 to let it take runs. Nothing was changed.")
+    else:
+        services.maintenance_set_drained(model=Device, ids=[device_id], drained=drained)
     return redirect("analysis:fleet")
 
 

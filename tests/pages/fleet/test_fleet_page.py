@@ -190,6 +190,9 @@ def test_a_manager_drains_a_device_on_its_line_and_lets_it_take_runs_again(
     assert f"Drain : {card}" in words(page(root_client))
     root_client.post(f"/fleet/devices/{card.pk}/drain/", {"drained": "1"})
     assert "⊘ drained" in words(page(root_client))
+    root_client.post(f"/fleet/devices/{card.pk}/drain/", {"drained": "no"})
+    card.refresh_from_db()
+    assert card.drained, "an unknown answer changes nothing"
     root_client.post(f"/fleet/devices/{card.pk}/drain/", {"drained": "0"})
     assert "● idle" in words(page(root_client))
     assert alice_client.post(f"/fleet/devices/{card.pk}/drain/", {"drained": "1"}).status_code == 403
