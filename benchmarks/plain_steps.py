@@ -32,8 +32,10 @@ def main(training: str, size: int, steps: int, changes: list[str]) -> None:
     """Train, and end the process from inside its last step, wherever the training is."""
     adamw, loader = torch.optim.AdamW, torch.utils.data.DataLoader
     forms = {name: True for name in changes if name not in ("workers", BF16)}
-    torch.optim.AdamW = partial(adamw, **forms)  # type: ignore
-    torch.utils.data.DataLoader = partial(loader, **(WORKERS if "workers" in changes else {}))  # type: ignore
+    if forms:  # else the classes stay: Accelerate and Lightning ask what is an instance of them
+        torch.optim.AdamW = partial(adamw, **forms)  # type: ignore
+    if "workers" in changes:
+        torch.utils.data.DataLoader = partial(loader, **WORKERS)  # type: ignore
     ends: list[float] = []
 
     def note(*_: object) -> None:
