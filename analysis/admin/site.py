@@ -33,12 +33,27 @@ _SECTIONS = {
 }
 _OTHER = "Other"
 _TASKS = (
-    ("People and limits", "Who may start what, how much and for how long", "quota", ("auth:user", "auth:group")),
-    ("Devices and maintenance", "Drain, maintenance windows, who may use a GPU", "device", ("host",)),
-    ("Prices", "What an hour of each GPU costs the lab, with source and date", "gpuprice", ()),
-    ("Trust and tokens", "Whose reports count like runs measured here", "trust", ("apitoken", "report")),
-    ("Retention and audit", "What is deleted when, and who changed what", "retentionrule", ("auditentry",)),
-    ("Health", "Waiting runs and why, workers, failed tasks", "", ("subscription", "delivery")),
+    (
+        "People and limits",
+        "Who may start what, how much and for how long",
+        "analysis.Quota",
+        ("auth.User", "auth.Group"),
+    ),
+    ("Devices and maintenance", "Drain, maintenance windows, who may use a GPU", "analysis.Device", ("analysis.Host",)),
+    ("Prices", "What an hour of each GPU costs the lab, with source and date", "analysis.GpuPrice", ()),
+    (
+        "Trust and tokens",
+        "Whose reports count like runs measured here",
+        "analysis.Trust",
+        ("analysis.ApiToken", "analysis.Report"),
+    ),
+    (
+        "Retention and audit",
+        "What is deleted when, and who changed what",
+        "analysis.RetentionRule",
+        ("analysis.AuditEntry",),
+    ),
+    ("Health", "Waiting runs and why, workers, failed tasks", "", ("analysis.Subscription", "analysis.Delivery")),
 )
 """What a GPU manager comes for: title, explanation, the model of the task (empty: the queue), and related models."""
 
@@ -105,18 +120,22 @@ class PortalAdminSite(AdminSite):
 
 
 def _tasks() -> list[dict[str, Any]]:
-    def address(name: str) -> str:
-        app, _, model = name.rpartition(":")
-        return reverse(f"admin:{app or 'analysis'}_{model}_changelist") if name else reverse("admin:queue")
-
-    def title(name: str) -> str:
-        app, _, model = name.rpartition(":")
-        return str(capfirst(apps.get_model(app or "analysis", model)._meta.verbose_name_plural))
-
     return [
-        {"title": task, "text": text, "address": address(main), "more": [(title(name), address(name)) for name in more]}
-        for task, text, main, more in _TASKS
+        {
+            "title": title,
+            "text": text,
+            "address": _list_of(label)[1] if label else reverse("admin:queue"),
+            "more": [_list_of(related) for related in more],
+        }
+        for title, text, label, more in _TASKS
     ]
+
+
+def _list_of(label: str) -> tuple[str, str]:
+    """Return the title and the address of a model's list."""
+    meta = apps.get_model(label)._meta
+    address = reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist")
+    return str(capfirst(meta.verbose_name_plural)), address
 
 
 def _section(name: str, models: list[dict[str, Any]]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def note_week(now: datetime) -> bool:
     key = f"week:{begins:%G-W%V}"
     if NewsEvent.objects.filter(key=key).exists():
         return False
-    runs = [run for run in settings_measured_since(begins)[:RUNS_MAX] if run.day and run.day < ends.date()]
+    runs = settings_measured_since(begins, ends)[:RUNS_MAX]
     if not runs:
         return False
     known = {device.pk: device.host.registered_at for device in Device.objects.select_related("host")}

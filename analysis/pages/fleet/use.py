@@ -42,17 +42,20 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
     numbers = dict(User.objects.filter(username__in=[name for name in losing if name]).values_list("username", "pk"))
     people = [
         {
-            **{"unused": each, "name": person or NOBODY, "address": _runs({"user": person}) if person else ""},
-            **{
-                "hours": by_person[person].hours if person in by_person else 0.0,
-                "person_id": numbers.get(person or ""),
-            },
+            "unused": each,
+            "name": person or NOBODY,
+            "address": _runs({"user": person}) if person else "",
+            "hours": by_person[person].hours if person in by_person else 0.0,
+            "person_id": numbers.get(person or ""),
         }
         for person, each in losing.items()
     ]
     trainings = [
         {
-            **{"unused": each, "name": model_name(training), "address": _runs({"model": training}), "is_own": is_own},
+            "unused": each,
+            "name": model_name(training),
+            "address": _runs({"model": training}),
+            "is_own": is_own,
             "hours": None,
         }
         for (training, is_own), each in unused_by(runs, lambda run: (run.training, run.is_own)).items()
@@ -63,16 +66,17 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
         for device, each in unused_by(runs, lambda run: run.device_id).items()
         if device is not None and device in names
     ]
+    lines = {device: _held_picture(names[device], use) for device, use in used}
     return {
         "ranges": RANGES,
         "day_count": day_count,
-        "pictures": [_picture(names[device], use, memory) for device, use in pictured],
+        "pictures": [_picture(names[device], use, lines[device], memory) for device, use in pictured],
         "marks": day_marks([day.day for day in pictured[0][1].days]) if pictured else (),
         "more_pictures": max(0, len(used) - PICTURES_MAX),
         "users": [_picture_of_person(person, use, most, unused) for person, use in users[:PICTURES_MAX]],
         "more_users": max(0, len(users) - PICTURES_MAX),
         "most_hours": hours_text(most),
-        "lines": {device: _held_picture(names[device], use) for device, use in used},
+        "lines": lines,
         "lossy_devices": lossy[:ROWS_MAX],
         "more_lossy": max(0, len(lossy) - ROWS_MAX),
         "people": people[:ROWS_MAX],
@@ -84,13 +88,15 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
     }
 
 
-def _picture(device: Device, use: Use, memory: Mapping[tuple[int, date], DeviceDay]) -> dict[str, Any]:
+def _picture(
+    device: Device, use: Use, held: dict[str, Any], memory: Mapping[tuple[int, date], DeviceDay]
+) -> dict[str, Any]:
     known = [memory.get((device.pk, day.day)) for day in use.days]
     rows = zip(use.days[::-1], known[::-1], strict=True)
     return {
         "device": device,
         "use": use,
-        "held": _held_picture(device, use),
+        "held": held,
         "used_days": [(day, read) for day, read in rows if day.hours or read],
         "memory": _memory_picture(device, known),
         "busy": _busy_picture(device, known),

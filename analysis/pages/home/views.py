@@ -197,7 +197,7 @@ def _devices_context(request: HttpRequest) -> dict[str, Any]:
         "waiting_own": _own_waiting(request.user) if waiting else [],
         "cards": device_cards(devices[:DEVICES_MAX], waiting),
         "more_devices": enabled.count() - DEVICES_MAX if has_more else 0,
-        "silent_count": sum(not device.is_up for device in enabled.with_activity()) if has_more else 0,
+        "silent_count": enabled.count() - enabled.seen_lately().count() if has_more else 0,
     }
 
 

@@ -9,9 +9,9 @@ SLACK_SECONDS = 0.05
 OVERCOMMITTED = 2
 """Factor by which a refused step may exceed a host's memory: a program need not touch all memory it was promised."""
 MOST_CORES = 8_192
+"""The most cores that Linux runs on one machine."""
 MOST_COLLECTING = 0.99  # share of its time in which Python collected garbage
 LEAST_COMPUTING = 1e-6  # share of its time in which a training had a core
-"""The most cores that Linux runs on one machine."""
 MOST_RANKS = 65_536
 MOST_PROCESSES, MOST_OTHER_PROCESSES = 10_000, 1_000
 """The most processes of a run, and of others on its device."""
