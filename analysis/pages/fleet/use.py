@@ -13,7 +13,7 @@ from analysis.charts.sparkline import day_bars, day_marks
 from analysis.formatting import bytes_text, hours_text, share_text
 from analysis.lists.use.days import Use, first_moment, use_by_day, use_by_person
 from analysis.lists.use.load import HELD_MAX, RUNS_MAX, held_since, memory_since, settings_measured_since
-from analysis.lists.use.unused import Unused, unused_by
+from analysis.lists.use.unused import MeasuredSetting, Unused, unused_by
 from analysis.models import Device, DeviceDay
 from analysis.presentation.labels import model_name
 
@@ -31,19 +31,42 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
     measured = settings_measured_since(since)
     runs = [run for run in measured[:RUNS_MAX] if not host or run.device_id in names]
     used = sorted(use_by_day(held[:HELD_MAX], known, now, day_count).items(), key=lambda each: -each[1].hours)
-    pictured = used[:PICTURES_MAX]
-    memory = memory_since([device for device, _ in pictured], since)
+    memory = memory_since([device for device, _ in used[:PICTURES_MAX]], since)
     by_person = use_by_person(held[:HELD_MAX], known, now, day_count)
-    users = list(by_person.items())
-    most = max((day.hours for _, use in users[:PICTURES_MAX] for day in use.days), default=0.0)
+    most = max((day.hours for use in list(by_person.values())[:PICTURES_MAX] for day in use.days), default=0.0)
     unused = unused_by(runs, lambda run: (run.person, run.day))
-    # runs without a person cannot be selected in the list of runs
+    lines = {device: _held_picture(names[device], use) for device, use in used}
+    pictures = [_picture(names[device], use, lines[device], memory) for device, use in used[:PICTURES_MAX]]
+    return {
+        "ranges": RANGES,
+        "day_count": day_count,
+        "pictures": pictures,
+        "marks": day_marks([day.day for day in used[0][1].days]) if used else (),
+        "more_pictures": len(used) - len(pictures),
+        "users": [_picture_of_person(*each, most, unused) for each in list(by_person.items())[:PICTURES_MAX]],
+        "more_users": max(0, len(by_person) - PICTURES_MAX),
+        "most_hours": hours_text(most),
+        "lines": lines,
+        "held_since": held[HELD_MAX].begins if len(held) > HELD_MAX else None,
+        "runs_max": RUNS_MAX if len(measured) > RUNS_MAX else None,
+        **_losses(runs, names, {device: use.hours for device, use in used}, by_person),
+    }
+
+
+def _losses(
+    runs: Sequence[MeasuredSetting],
+    names: Mapping[int, Device],
+    device_hours: Mapping[int, float],
+    by_person: Mapping[str | None, Use],
+) -> dict[str, Any]:
+    """Return who leaves most unused: people, trainings and devices, as many of each as a table shows."""
     losing = unused_by(runs, lambda run: run.person)
     numbers = dict(User.objects.filter(username__in=[name for name in losing if name]).values_list("username", "pk"))
     people = [
         {
             "unused": each,
             "name": person or NOBODY,
+            # runs without a person cannot be selected in the list of runs
             "address": _runs({"user": person}) if person else "",
             "hours": by_person[person].hours if person in by_person else 0.0,
             "person_id": numbers.get(person or ""),
@@ -60,31 +83,18 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
         }
         for (training, is_own), each in unused_by(runs, lambda run: (run.training, run.is_own)).items()
     ]
-    hours = {device: use.hours for device, use in used}
-    lossy = [
-        {"unused": each, "name": str(names[device]), "hours": hours.get(device, 0.0)}
+    lossy_devices = [
+        {"unused": each, "name": str(names[device]), "hours": device_hours.get(device, 0.0)}
         for device, each in unused_by(runs, lambda run: run.device_id).items()
         if device is not None and device in names
     ]
-    lines = {device: _held_picture(names[device], use) for device, use in used}
     return {
-        "ranges": RANGES,
-        "day_count": day_count,
-        "pictures": [_picture(names[device], use, lines[device], memory) for device, use in pictured],
-        "marks": day_marks([day.day for day in pictured[0][1].days]) if pictured else (),
-        "more_pictures": max(0, len(used) - PICTURES_MAX),
-        "users": [_picture_of_person(person, use, most, unused) for person, use in users[:PICTURES_MAX]],
-        "more_users": max(0, len(users) - PICTURES_MAX),
-        "most_hours": hours_text(most),
-        "lines": lines,
-        "lossy_devices": lossy[:ROWS_MAX],
-        "more_lossy": max(0, len(lossy) - ROWS_MAX),
         "people": people[:ROWS_MAX],
         "more_people": max(0, len(people) - ROWS_MAX),
         "trainings": trainings[:ROWS_MAX],
         "more_trainings": max(0, len(trainings) - ROWS_MAX),
-        "held_since": held[HELD_MAX].begins if len(held) > HELD_MAX else None,
-        "runs_max": RUNS_MAX if len(measured) > RUNS_MAX else None,
+        "lossy_devices": lossy_devices[:ROWS_MAX],
+        "more_lossy": max(0, len(lossy_devices) - ROWS_MAX),
     }
 
 
