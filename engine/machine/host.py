@@ -9,6 +9,8 @@ from pathlib import Path
 from ..text.units import MIB
 
 HOST_RESERVE_BYTES = 512 * MIB
+SHARED_RESERVE_FRACTION, SHARED_RESERVE_BYTES = 0.05, 1024 * MIB
+"""What a GPU without memory of its own leaves the host, at least: an assumption. A host without memory stands still."""
 
 
 def lines_of(path: Path) -> list[str]:
@@ -39,6 +41,12 @@ def available_bytes() -> int:
         return min(_kib_field("/proc/meminfo", "MemAvailable"), memory_bytes())
     except OSError:
         return memory_bytes()
+
+
+def room_for_gpu_bytes() -> int:
+    """Return what a GPU that shares the host's memory may take of it now."""
+    reserve_bytes = max(int(SHARED_RESERVE_FRACTION * memory_bytes()), SHARED_RESERVE_BYTES)
+    return max(available_bytes() - reserve_bytes, 0)
 
 
 def guard_memory() -> None:

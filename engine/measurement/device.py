@@ -262,6 +262,9 @@ class Accelerator(Device):
                 raise SpecError("memory_limit_bytes", f"torch {torch.__version__} cannot limit {self.torch_device}")
             return
         room_bytes = self.capacity_bytes - (self.opened_beside_bytes or 0)
+        if getattr(self.properties, "is_integrated", False):
+            room_bytes = min(room_bytes, host.room_for_gpu_bytes())
+            self.limit_bytes = min(self.limit_bytes, room_bytes)
         self.allowed_bytes = min(limit_bytes or room_bytes, room_bytes)
         fraction = min(self.allowed_bytes / self.capacity_bytes, math.nextafter(1.0, 0.0))
         self.module.set_per_process_memory_fraction(fraction, self.torch_device)

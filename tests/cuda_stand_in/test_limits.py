@@ -1,6 +1,7 @@
 """A memory limit is kept to the byte, and what filled the card at a refusal is counted to the byte."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -123,3 +124,23 @@ def test_the_backward_pass_in_its_own_thread_is_attributed_too(warm: WarmEngine)
 
 def test_fragmentation_of_a_peak_is_not_known(warm: WarmEngine) -> None:
     assert warm.explain(CARD, 2, sequence_length=16).cached_bytes is None
+
+
+SHARED = """
+import json
+from engine.machine import host
+from engine.measurement.device import open_device
+from engine.settings.spec import RunSpec
+
+device = open_device(RunSpec("bert-tiny", device="cuda"))
+print(json.dumps([device.capacity_bytes, device.allowed_bytes, device.limit_bytes, host.available_bytes()]))
+"""
+
+
+def test_a_card_that_shares_the_hosts_memory_leaves_the_host_a_reserve(built: dict[str, str], tmp_path: Path) -> None:
+    cards = Cards(tmp_path / "cards", built)
+    cards.set(memory=2**40, integrated=1)
+    done = cards.python(SHARED)
+    assert done.returncode == 0, done.stderr
+    capacity_bytes, allowed_bytes, limit_bytes, available_bytes = json.loads(done.stdout)
+    assert limit_bytes == allowed_bytes < available_bytes - GIB // 2 < capacity_bytes

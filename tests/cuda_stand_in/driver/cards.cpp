@@ -88,6 +88,8 @@ std::string uuid(const Unit& unit) {
   return text;
 }
 
+int is_integrated() { return knob("STAND_IN_INTEGRATED", "0") == "1"; }
+
 int capability_major() { return std::stoi(knob("STAND_IN_CAPABILITY", "8.0")); }
 
 int capability_minor() { return std::stoi(split(knob("STAND_IN_CAPABILITY", "8.0"), '.').at(1)); }

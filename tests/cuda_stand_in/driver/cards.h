@@ -27,6 +27,7 @@ uint64_t total_bytes(const Unit& unit);
 std::string name(const Unit& unit);
 std::string uuid(const Unit& unit);
 void uuid_bytes(const Unit& unit, char bytes[16]);
+int is_integrated();
 int capability_major();
 int capability_minor();
 

@@ -80,6 +80,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* found, int device) {
   found->major = capability_major();
   found->minor = capability_minor();
   found->multiProcessorCount = streaming_multiprocessors;
+  found->integrated = is_integrated();
   found->warpSize = 32;
   found->maxThreadsPerBlock = found->maxThreadsDim[0] = found->maxThreadsDim[1] = 1024;
   found->maxThreadsDim[2] = 64;

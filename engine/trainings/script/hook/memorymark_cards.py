@@ -24,9 +24,8 @@ class Cards:
         self.is_between = False
 
     @property
-    def are_limited(self) -> bool:
-        settings = self.watched.settings
-        return bool((settings["limit_bytes"] or settings.get("emulated")) and self.watched.torch.version.cuda)
+    def can_be_limited(self) -> bool:
+        return bool(self.watched.torch.version.cuda)
 
     def meet(self, module: Any) -> None:
         """Limit the cards of a module that was not seen before: a script may leave another card the current one."""
@@ -37,15 +36,20 @@ class Cards:
             self.met.add(module)
         for number in found - self.numbers:
             self.numbers.add(number)
-            if self.are_limited:
+            if self.can_be_limited:
                 self.limit_memory(number)
 
     def limit_memory(self, device: Any = None) -> None:
+        """Limit a card to what the run gives it; one that shares the host's memory, to what the host can spare."""
         settings, cuda = self.watched.settings, self.watched.torch.cuda
         number = cuda.current_device() if device is None else device
-        total_bytes = cuda.get_device_properties(number).total_memory
-        emulated = settings.get("emulated") or {}
+        card = cuda.get_device_properties(number)
+        emulated, total_bytes = settings.get("emulated") or {}, card.total_memory
         free_bytes = (settings["limit_bytes"] or total_bytes) - emulated.get("communication_bytes", 0)
+        if getattr(card, "is_integrated", False):
+            free_bytes = min(free_bytes, settings["room_for_gpu_bytes"])
+        elif free_bytes == total_bytes:
+            return
         cuda.set_per_process_memory_fraction(max(min(free_bytes / total_bytes, 1.0), 0.0), number)
 
     def end_step(self, optimizer: int) -> tuple[int, int]:

@@ -85,7 +85,7 @@ class Watch:
         optim.register_optimizer_step_pre_hook(lambda *_: self.phase("optimizer_step"))
         optim.register_optimizer_step_post_hook(lambda optimizer, *_: self.steps.end(optimizer))
         self.forwards.follow()
-        if self.cards.are_limited:
+        if self.cards.can_be_limited:
             torch.cuda._lazy_call(self.cards.limit_memory)  # when the script opens the card, not before
         atexit.register(self.end, "exit")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import DeviceUnavailable
+from ....machine import host
 from ..spec import VARIABLE, FunctionSpec, TuneSpec
 from .launch import Place, Watching
 
@@ -34,6 +35,7 @@ def hook_settings(
         "batch": spec.batch,
         "batch_size": batch_size,
         "limit_bytes": spec.memory_limit_bytes,
+        "room_for_gpu_bytes": host.room_for_gpu_bytes(),
         "threads": threads,
         **asdict(watching),
         **({"emulated": {**asdict(watching.emulated), "group_file": str(GROUP_FILE)}} if watching.emulated else {}),

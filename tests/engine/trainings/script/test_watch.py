@@ -229,3 +229,21 @@ def test_each_step_has_its_own_peak_without_what_ran_between_and_the_whole_has_t
     assert found == [(1_000, 1_024), (3_000, 3_072), (700, 1_024)]
     assert cards.count(0)["allocated_bytes.all.peak"] == 9_216
     assert cards.count(0)["reserved_bytes.all.peak"] == 2 * 9_216
+
+
+@pytest.mark.parametrize(
+    ("is_integrated", "limit_bytes", "share"),
+    [(False, None, None), (False, 600, 0.6), (True, None, 0.4), (True, 300, 0.3)],
+)
+def test_a_card_without_memory_of_its_own_takes_at_most_what_the_host_can_spare(
+    *, is_integrated: bool, limit_bytes: int | None, share: float | None
+) -> None:
+    set_to = []
+    cuda = SimpleNamespace(
+        current_device=lambda: 0,
+        get_device_properties=lambda _: SimpleNamespace(total_memory=1_000, is_integrated=is_integrated),
+        set_per_process_memory_fraction=lambda share, _: set_to.append(share),
+    )
+    settings = {"limit_bytes": limit_bytes, "room_for_gpu_bytes": 400}
+    Cards(SimpleNamespace(torch=SimpleNamespace(cuda=cuda), settings=settings)).limit_memory()
+    assert set_to == ([] if share is None else [share])
