@@ -11,7 +11,7 @@ from analysis.charts.bars import MemoryBar, Stack, stack_of
 from analysis.formatting import bytes_text, duration, percent_estimated, usd
 from analysis.presentation.labels import describe_limit, describe_several, short_device_name
 from analysis.runs.gpu_catalog import Price
-from engine.describe.estimate import METHODS, describe_attention, describe_known_error
+from engine.describe.estimate import METHODS, describe_attention, describe_emulation, describe_known_error
 from engine.describe.key_figures import GAIN, SAVES, UNUSED, USE, WASTE, KeyFigure
 from engine.describe.ranks import describe_global, ranks_rows
 from engine.describe.result import WORDS_MOST
@@ -280,6 +280,7 @@ def how_rows(estimate: EstimatedCard, price: Price | None = None) -> list[tuple[
         ("Method", METHODS.get(estimate.method, estimate.method)),
         ("Approximate because", estimate.approximate_because),
         ("Attention", describe_attention(estimate)),
+        ("Precision", describe_emulation(estimate)),
         ("Memory of the GPU", bytes_text(gpu.total_bytes)),
         ("Context", context),
         *ranks_rows(estimate),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ..estimate.gpus import gpus
 from ..estimate.types import OR_MORE, Estimate, KnownError
+from ..settings.step_settings import AMPERE, EMULATED_BEFORE_AMPERE
 from ..text.units import format_percent
 from .ranks import HOW_COMPARED
 
@@ -43,6 +45,15 @@ def describe_attention(estimate: Estimate) -> str:
         return kernels
     mask = "have a mask of tokens x tokens, which flash attention does not take"
     return f"{kernels}; from {estimate.window_tokens:,} tokens on, layers with a sliding window {mask}"
+
+
+def describe_emulation(estimate: Estimate) -> str:
+    """Say where bf16 is not the card's own; empty elsewhere."""
+    card = gpus().get(estimate.gpu.id)
+    capability = None if card is None else card.compute_capability
+    if capability is None or capability >= AMPERE or estimate.spec.precision not in EMULATED_BEFORE_AMPERE:
+        return ""
+    return f"torch emulates bf16 on {estimate.gpu.name}, without fused attention: fp16 is faster there"
 
 
 def describe_known_error(error: KnownError | None, ranks: int = 1) -> str:

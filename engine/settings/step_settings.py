@@ -45,8 +45,8 @@ GRADIENTS = {
 }
 MODES = {"train": "train (dropout active)", "eval": "eval (dropout off)"}
 AMPERE = (8, 0)
-"""The first compute capability with bfloat16 and TensorFloat-32."""
-NEEDS_AMPERE = ("tf32", "bf16", PURE_BF16)
+"""The first compute capability with TensorFloat-32, and with bfloat16 of its own: before it, torch emulates that."""
+NEEDS_AMPERE, EMULATED_BEFORE_AMPERE = ("tf32",), ("bf16", PURE_BF16)
 
 
 @dataclass(frozen=True)

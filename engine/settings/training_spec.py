@@ -125,14 +125,10 @@ def take_config(spec: TrainingSpec) -> None:
 
 def check_precision(precision: str, device_name: str, compute_capability: tuple[int, int] | None) -> None:
     """Raise SpecError for a precision that the device does not support. A capability of None: no NVIDIA card."""
-    least = ".".join(map(str, AMPERE))
-    is_older = compute_capability is not None and compute_capability < AMPERE
-    if precision == "tf32" and (compute_capability is None or is_older):
-        raise SpecError("precision", f"tf32 needs a CUDA GPU of compute capability {least} or later, not {device_name}")
-    if precision in NEEDS_AMPERE and is_older:
+    if precision in NEEDS_AMPERE and (compute_capability is None or compute_capability < AMPERE):
+        least = ".".join(map(str, AMPERE))
         raise SpecError(
-            "precision",
-            f"{precision} needs compute capability {least} or later; {device_name} has {compute_capability}",
+            "precision", f"{precision} needs a CUDA GPU of compute capability {least} or later, not {device_name}"
         )
 
 

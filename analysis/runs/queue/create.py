@@ -26,7 +26,7 @@ from analysis.runs.queue.placement import ANYWHERE, Placement
 from analysis.runs.queue.scheduling import group_of, has_capability, has_memory, is_wanted, may_run
 from engine.errors import SpecError
 from engine.questions.kinds import Spec
-from engine.settings.step_settings import AMPERE, NEEDS_AMPERE
+from engine.settings.step_settings import AMPERE, EMULATED_BEFORE_AMPERE, NEEDS_AMPERE
 from engine.text.units import format_bytes
 
 _WOKEN_DEVICES_MAX = 3  # for a run that any of many could take: the first to claim has it
@@ -63,7 +63,9 @@ def run_create(
         "takes_over": takes_over,
     }
     run = Run(**queued | spec_columns(placed))
-    if run.requested_kind == "cuda" and run.precision in NEEDS_AMPERE:
+    # a card is only given a precision that it emulates where it is named
+    own = NEEDS_AMPERE if place.device else (*NEEDS_AMPERE, *EMULATED_BEFORE_AMPERE)
+    if run.requested_kind == "cuda" and run.precision in own:
         run.needs_compute_capability = _AMPERE
     refuse_excessive_request(run)
     with transaction.atomic():

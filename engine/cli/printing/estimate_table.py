@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ...describe.commands import measure_command
-from ...describe.estimate import METHODS, describe_attention, describe_estimate, describe_known_error, describe_margin
+from ...describe.estimate import (
+    METHODS,
+    describe_attention,
+    describe_emulation,
+    describe_estimate,
+    describe_known_error,
+    describe_margin,
+)
 from ...describe.ranks import describe_global, ranks_rows
 from ...estimate.smallest_card import that_fit
 from ...estimate.types import Estimate, EstimateAt
@@ -102,6 +109,7 @@ def notes(estimates: Sequence[Estimate], seconds: float) -> list[str]:
         *stop_note(estimates),
         *(f"Global batch size with the margin: {size}." for size in reach),
         *([f"Attention: {attention}."] if len(estimates) == 1 and (attention := describe_attention(first)) else []),
+        *(f"Precision: {emulated}." for made in estimates if (emulated := describe_emulation(made))),
         *(f"{name}: {text}." for name, text in ranks_rows(first)),
         f"Margin: {describe_margin(first.margin_fraction)}.",
         f"Known error: {describe_known_error(first.known_error, first.spec.ranks)}.",

@@ -84,9 +84,9 @@ def test_an_empty_cell_offers_an_estimate_that_fills_the_form(alice_client: Clie
 
 
 def test_what_a_card_cannot_do_is_not_offered(alice_client: Client) -> None:
-    measured("a10", precision="bf16")
-    text = page(alice_client, "?precision=bf16")
-    assert cell(text, "T4").startswith("no bf16 : bf16 needs compute capability 8.0")
+    measured("a10", precision="tf32")
+    text = page(alice_client, "?precision=tf32")
+    assert cell(text, "T4").startswith("no tf32 : tf32 needs a CUDA GPU of compute capability 8.0")
 
 
 def test_estimates_of_gpus_that_are_not_shown_are_one_click_away(alice_client: Client) -> None:
