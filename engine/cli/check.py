@@ -13,7 +13,7 @@ from ..errors import EngineError, SpecError
 from ..facts.result_file import read_document
 from ..gate.baseline import find_baseline
 from ..gate.changes import Difference, changes
-from ..gate.compare import FAIL_BELOW, Demands, Row, compare
+from ..gate.compare import FAIL_ABOVE, FAIL_BELOW, Demands, Row, compare
 from ..gate.origin import ResultOrigin
 from ..gate.report import is_regression, junit, lines, markdown
 from ..program import PROGRAM
@@ -52,7 +52,8 @@ def _check(options: SimpleNamespace) -> int:
         found = find_baseline(options.baseline, now, trusted_only=options.trusted_only)
         baseline = found.measured
         origins.append(found.origin)
-    rows = compare(now, baseline, Demands(options.fail_below, options.max_memory, options.min_batch))
+    demands = Demands(options.fail_below, options.fail_above, options.max_memory, options.min_batch)
+    rows = compare(now, baseline, demands)
     is_worse = is_regression(rows)
     suspects = changes(now, baseline) if is_worse and baseline is not None else None
     against = f" against {origins[-1].place}" if baseline is not None else ""
@@ -110,8 +111,17 @@ def _params() -> list[click.Parameter]:
             default=str(FAIL_BELOW),
             panel=ALLOWED,
             metavar="SHARE",
-            help="How much worse than the baseline a figure may be",
+            help="How much lower than the baseline batch size and speed may be",
             default_text=f"{FAIL_BELOW:.0%}",
+        ),
+        option(
+            "--fail-above",
+            type=_share,
+            default=str(FAIL_ABOVE),
+            panel=ALLOWED,
+            metavar="SHARE",
+            help="How much more memory than the baseline it may take",
+            default_text=f"{FAIL_ABOVE:.0%}",
         ),
         option(
             "--max-memory",

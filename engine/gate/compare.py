@@ -21,7 +21,8 @@ from ..settings.setting import Role
 from ..settings.spec import DEFAULTS, SETTINGS
 from ..text.units import format_bytes
 
-FAIL_BELOW = 0.05
+FAIL_BELOW, FAIL_ABOVE = 0.05, 0.01
+"""Of a speed or batch size, and of memory: the peak of one seed and version repeats, a speed does not."""
 _WORKLOAD = (
     *("command", "function", "batch", "batch_in", "whole_run", "emulate_ranks", "rank"),
     *(name for name, each in SETTINGS.items() if each.role is Role.WORKLOAD),
@@ -39,9 +40,13 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What a result must keep: `fail_below` is the share that a figure may be worse than the baseline's."""
+    """What a result must keep: the shares by which sizes and speeds may be lower, and memory more.
+
+    None: it is not demanded.
+    """
 
     fail_below: float = FAIL_BELOW
+    fail_above: float = FAIL_ABOVE
     max_memory_bytes: int | None = None
     min_batch_size: int | None = None
 
@@ -131,7 +136,7 @@ def _memory(now: Measured, baseline: Measured, demands: Demands) -> Row:
     texts = _bytes(held[0]), _bytes(held[1])
     if held[0] is None or held[1] is None:
         return Row("memory", *texts, Verdict.UNKNOWN, "no size was measured in both")
-    is_worse = held[0] > held[1] * (1 + demands.fail_below)
+    is_worse = held[0] > held[1] * (1 + demands.fail_above)
     return Row("memory", *texts, _verdict(is_worse), f"of batch {size}: {_change(held[0], held[1])}")
 
 

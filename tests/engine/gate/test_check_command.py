@@ -98,7 +98,10 @@ def test_a_smaller_limit_ends_with_7_and_is_in_the_summary_of_the_job(
 def test_what_is_within_the_share_ends_with_0(result: str, tmp_path: Path) -> None:
     better = [result, "--baseline", write(tmp_path, SMALLER), "--max-memory", "400MiB", "--min-batch", "60"]
     assert command(["check", *better]) == 0
-    assert command(["check", result, "--baseline", write(tmp_path, BASE), "--fail-below", "50%"]) == 0
+    assert (
+        command(["check", result, "--baseline", write(tmp_path, BASE), "--fail-below", "50%", "--fail-above", "50%"])
+        == 0
+    )
 
 
 def test_a_demand_that_the_search_had_no_time_to_reach_fails_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,7 +115,9 @@ def test_what_cannot_be_checked_ends_with_2(options: list[str], result: str) -> 
     assert command(["check", result, *options]) == 2
 
 
-@pytest.mark.parametrize("option", [("--fail-below", "200%"), ("--max-memory", "much"), ("--min-batch", "0")])
+@pytest.mark.parametrize(
+    "option", [("--fail-below", "200%"), ("--fail-above", "x"), ("--max-memory", "much"), ("--min-batch", "0")]
+)
 def test_a_bad_option_is_named(option: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["check", "result.json", *option]) == 2
     assert f"Invalid value for '{option[0]}': " in capsys.readouterr().err
