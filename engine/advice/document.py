@@ -15,7 +15,7 @@ from ..facts.stats import decisive_probes
 from ..settings.catalog.stored_workload import stored_workload
 from ..settings.step_settings import PURE_BF16
 from ..trainings.script.result import Training
-from . import configurations, snippets
+from . import snippets
 from .global_batch import BatchPair, GlobalBatch, MeasuredMemory, plan_global_batch
 from .recipe import not_written, recipe_of
 from .snippets import NoSnippet, Snippet
@@ -217,4 +217,4 @@ def _snippets(basis: Basis, chosen: BatchPair, devices: int) -> list[Snippet | N
     )
     if recipe is None:
         return []
-    return [write(recipe) for write in (*snippets.WRITERS, *configurations.WRITERS)]
+    return [write(recipe) for write in snippets.WRITERS]

@@ -9,7 +9,7 @@ from ..race.lines import FREEING_IN_LIGHTNING
 from ..settings.step_settings import BEFORE_FORWARD
 from .recipe import Recipe
 
-PYTHON, JSON = "python", "json"
+PYTHON = "python"
 _DTYPES = {"bf16": "torch.bfloat16", "fp16": "torch.float16"}
 _TRAINER_OPTIMIZERS = {
     "sgd": "sgd",
@@ -43,13 +43,12 @@ _FREEING_GRADIENTS = ("", *(f"    {line}" for line in FREEING_IN_LIGHTNING))
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """Code to paste. `python` is the code that goes with a configuration; `note` is what the reader should know."""
+    """Code to paste. `note` is what the reader should know."""
 
     id: str
     title: str
     language: str
     text: str
-    python: str = ""
     note: str = ""
 
 

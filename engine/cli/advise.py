@@ -17,7 +17,7 @@ from .options import json_option
 from .printing.output import print_json
 from .printing.terminal import say
 
-CODES = ("transformers", "accelerate", "lightning", "torch", "deepspeed", "torchtitan")
+CODES = ("transformers", "accelerate", "lightning", "torch")
 
 
 HELP = f"""Keep a global batch exactly, and get the code to paste.
@@ -48,7 +48,7 @@ def _advise(options: SimpleNamespace) -> int:
 def _code(advice: Advice, name: str) -> str:
     snippet = next((each for each in advice.snippets if each.id == name), None)
     if snippet is not None:
-        return f"{snippet.text}\n\n{snippet.python}" if snippet.python else snippet.text
+        return snippet.text
     offered = ", ".join(each.id for each in advice.snippets) or "none"
     raise SpecError("code", f"{name} is not offered for this training and global batch; offered: {offered}")
 

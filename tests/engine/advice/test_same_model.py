@@ -6,7 +6,7 @@ import json
 import pytest
 import torch
 
-from engine.advice import configurations, snippets
+from engine.advice import snippets
 from engine.measurement.torchvision_schemas import import_torchvision
 from engine.measurement.workloads import build, build_model
 from engine.settings.lora_options import FourBits
@@ -249,7 +249,7 @@ def test_code_without_a_cache_switches_off_that_of_a_decoder_with_a_config_of_it
 
 def test_libraries_that_cannot_compute_the_loss_in_chunks_say_why():
     several = recipe(**LANGUAGE_MODEL, loss_chunk_tokens=3, devices=2)
-    for write in (snippets.trainer, snippets.accelerate, configurations.deepspeed, configurations.torchtitan):
+    for write in (snippets.trainer, snippets.accelerate):
         refused = write(several)
         assert isinstance(refused, snippets.NoSnippet)
         assert "loss" in refused.reason

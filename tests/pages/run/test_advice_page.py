@@ -41,13 +41,6 @@ def test_code_can_be_copied(alice_client: Client) -> None:
     assert 'data-copy="the code for Plain PyTorch"' in response.content.decode()
 
 
-def test_configuration_comes_with_the_python_that_takes_it(alice_client: Client) -> None:
-    run = finished(make_result())
-    (written,) = (each for each in api(alice_client, run)["snippets"] if each["id"] == "deepspeed")
-    assert "deepspeed.initialize(" in written["python"]
-    assert "deepspeed.initialize(" in page(alice_client, run)
-
-
 def test_prime_global_batch_is_not_changed_and_its_neighbours_are_offered(alice_client: Client) -> None:
     run = finished(make_result())
     text = alice_client.get(f"/runs/{run.pk}/advice/?global_batch=113").content.decode()
