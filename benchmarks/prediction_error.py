@@ -36,8 +36,8 @@ from predicted_workloads import PREDICTED  # noqa: E402
 
 from engine.estimate import gpus  # noqa: E402
 from engine.estimate.batch_model import RetracedModel  # noqa: E402
-from engine.estimate.estimator import versions  # noqa: E402
 from engine.estimate.predict import estimate_at  # noqa: E402
+from engine.estimate.stored.stored_traces import versions  # noqa: E402
 from engine.estimate.tracing import trace  # noqa: E402
 from engine.estimate.types import EstimateAt  # noqa: E402
 from engine.measurement.device import Cpu  # noqa: E402

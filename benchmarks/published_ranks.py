@@ -27,8 +27,8 @@ from torch import nn  # noqa: E402
 
 from engine.estimate import gpus  # noqa: E402
 from engine.estimate.batch_model import RetracedModel  # noqa: E402
-from engine.estimate.estimator import versions  # noqa: E402
 from engine.estimate.predict import estimate_at  # noqa: E402
+from engine.estimate.stored.stored_traces import versions  # noqa: E402
 from engine.estimate.tracing import trace  # noqa: E402
 from engine.estimate.tracing.ranks import step_of_rank  # noqa: E402
 from engine.measurement.step import TrainingStep, apply_precision  # noqa: E402

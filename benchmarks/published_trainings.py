@@ -31,8 +31,8 @@ from published_practices import NOT_IN_PROFILES, patched_in  # noqa: E402
 
 from engine.errors import EngineError  # noqa: E402
 from engine.estimate import gpus  # noqa: E402
-from engine.estimate.estimator import versions  # noqa: E402
 from engine.estimate.known_errors import ANY_SETTING, OF_LITGPT, settings_compared  # noqa: E402
+from engine.estimate.stored.stored_traces import versions  # noqa: E402
 from engine.estimate.tracing import trace  # noqa: E402
 from engine.measurement.step import apply_precision  # noqa: E402
 from engine.settings.catalog import WORKLOADS  # noqa: E402

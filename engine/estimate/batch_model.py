@@ -82,9 +82,9 @@ class Recording:
     sizes_bytes: Sequence[int]
     counts: Counts = ()
 
-    def sums(self) -> Iterator[tuple[int, Reduction]]:
+    def sums(self) -> Iterator[Reduction]:
         for buffer, (results, inputs) in zip(self.skeleton.sum_buffers, self.counts, strict=True):
-            yield buffer.block, Reduction(results, inputs, buffer.is_inner, buffer.vector, buffer.accumulator_bytes)
+            yield Reduction(results, inputs, buffer.is_inner, buffer.vector, buffer.accumulator_bytes)
 
     @property
     def last_step_repeats(self) -> bool:
@@ -159,11 +159,17 @@ class BatchModel:
 
     def at(self, batch_size: int) -> Recording:
         sizes = [base + slope * batch_size for base, slope in zip(self.base_bytes, self.per_sample_bytes, strict=True)]
-        counts = tuple(
+        return Recording(batch_size, self.skeleton, sizes, self._counts_at(batch_size))
+
+    def sums_at(self, batch_size: int) -> Iterator[Reduction]:
+        """Return the sums alone, where the sizes of all blocks would take most of the time."""
+        return Recording(batch_size, self.skeleton, (), self._counts_at(batch_size)).sums()
+
+    def _counts_at(self, batch_size: int) -> Counts:
+        return tuple(
             (results + slope[0] * batch_size, inputs + slope[1] * batch_size)
             for (results, inputs), slope in zip(self.base_counts, self.per_sample_counts, strict=True)
         )
-        return Recording(batch_size, self.skeleton, sizes, counts)
 
     def to_dict(self) -> dict[str, Any]:
         document: dict[str, Any] = to_json(self)

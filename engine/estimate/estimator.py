@@ -3,34 +3,49 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
-from ..errors import SpecError
+from ..errors import EstimateImpossible, SpecError
 from ..machine.execution import Emit, Execution
-from ..program import version_of
 from ..settings.lora_targets import describe_targets
 from ..settings.spec import RunSpec
+from .attention_family import FAMILIES, Family, family_of
+from .batch_model import BatchModel
 from .frontier import Frontier, frontier_of, grid_of, specs_of
 from .gpus import Gpu
 from .largest import Largest, LargestOf, candidates_of, largest_of
-from .predict import Replays, check, estimate
+from .predict import check, estimate
+from .replay import Replays
 from .smallest_card import smallest_gpu
+from .stored import stored_traces
+from .stored.packed_trace import StoredTrace
 from .types import Estimate
 from .what_to_change import Evaluated, Scope, WhatToChange, what_to_change
 
 Answer = WhatToChange | Frontier | Largest
+NOT_SHIPPED = (
+    "without torch, models of the catalogue are estimated at their usual input size, in fp32 or bf16, with gradient "
+    "checkpointing or not, language models also with LoRA of rank 16, on plain or 4-bit weights; these are others"
+)
 
 
 class Estimator:
-    """Estimates one spec. `emit` is called with each event; `answers` has what else was asked, by its name."""
+    """Estimates one spec. `emit` is called with each event; `answers` has what else was asked, by its name.
 
-    def __init__(self, spec: RunSpec, *, emit: Emit = lambda _: None) -> None:
-        self._spec = spec
+    `changeable` are the settings that what to change may be; None: all.
+    """
+
+    def __init__(
+        self, spec: RunSpec, *, emit: Emit = lambda _: None, changeable: Collection[str] | None = None
+    ) -> None:
+        self._spec, self._changeable = spec, changeable
         self._execution = Execution(emit)
-        self._replays: dict[Any, Replays] = {}
+        self._replays: dict[Family | None, Replays] = {}
+        self._stored: list[tuple[StoredTrace, int]] = []
+        """The traces, each with the number of outcomes that its file has."""
+        self.versions = stored_traces.versions()
         self.answers: dict[str, Answer] = {}
 
     def estimates(
@@ -60,7 +75,6 @@ class Estimator:
         if (layers := describe_targets(self._spec.lora_targets, self._spec.workload)) is not None:
             self._execution.log(layers)
         able = self._able(gpus)
-        self._execution.phase("tracing")
         for gpu in able:
             self._replays_for(gpu)
         self._execution.phase("predicting", cards=len(able))
@@ -76,6 +90,7 @@ class Estimator:
             self.answers[name] = question(how, able[0], estimates[0], wanted)
             result[name] = self.answers[name].to_dict()
         self._execution.end(result)
+        self._keep()
         return estimates
 
     @property
@@ -88,7 +103,7 @@ class Estimator:
             found = made if by is self else by.estimates([gpu])[0]
             return Evaluated(found, partial(by._replays_for(gpu).peak_bytes, gpu))
 
-        return what_to_change(self._spec, batch_size, evaluate, scope, self._execution.stage)
+        return what_to_change(self._spec, batch_size, evaluate, scope, self._execution.stage, self._changeable)
 
     def _frontier(self, input_sizes: Sequence[int], gpu: Gpu | None, *_: Any) -> Frontier:
         specs, made = specs_of(self._spec, input_sizes), list[Estimate]()
@@ -127,17 +142,43 @@ class Estimator:
         return able
 
     def _replays_for(self, gpu: Gpu | None) -> Replays:
-        if not self._replays:
-            self._execution.stage("importing torch")
-        from .tracing import attention, trace
+        family = None if gpu is None else family_of(gpu, self._spec.precision)
+        if family not in self._replays:
+            stored = None if family is None else stored_traces.find(self._spec, family)
+            if stored:
+                self._take(stored)
+            else:
+                self._trace(gpu, family)
+        return self._replays[family]
 
-        conditions = trace.conditions_for(gpu, self._spec.precision)
-        if conditions not in self._replays:
-            self._execution.stage(f"tracing training steps as on {'a CPU' if gpu is None else gpu.name}")
-            alike = set(attention.FAMILIES)
-            traced = Replays(trace.memory_model(self._spec, gpu, alike), self._spec.expandable_segments)
-            self._replays |= {replace(conditions, family=family): traced for family in (*alike, conditions.family)}
-        return self._replays[conditions]
+    def _take(self, stored: StoredTrace) -> None:
+        self.versions = stored.versions
+        self._stored.append((stored, len(stored.outcomes)))
+        replays = Replays(stored.model, self._spec.expandable_segments, stored.outcomes)
+        self._replays |= dict.fromkeys(stored.families, replays)
+
+    def _trace(self, gpu: Gpu | None, family: Family | None) -> None:
+        if family and not self.versions["torch"]:
+            raise EstimateImpossible(f"{NOT_SHIPPED}; with memorymark[models] they are traced here")
+        self._execution.stage("importing torch: no trace of these settings is stored")
+        from .tracing import trace
+
+        if not self._replays:
+            self._execution.phase("tracing")
+        self._execution.stage(f"tracing training steps as on {'a CPU' if gpu is None else gpu.name}")
+        alike = set(FAMILIES)
+        model = trace.memory_model(self._spec, gpu, alike)
+        families = {*alike, family} if family else {None}
+        if family and isinstance(model, BatchModel) and model.approximate_because is None:
+            self._take(StoredTrace(tuple(sorted({*alike, family})), self.versions, model))
+        else:
+            self._replays |= dict.fromkeys(families, Replays(model, self._spec.expandable_segments))
+
+    def _keep(self) -> None:
+        """Keep the traces that are new, and what replays found for more cards and sizes than before."""
+        for stored, known in self._stored:
+            if len(stored.outcomes) > known:
+                stored_traces.keep(self._spec, stored)
 
     def _estimate(
         self, gpu: Gpu | None, batch_sizes: tuple[int, ...], traced_seconds: float, *, explains: bool
@@ -149,7 +190,7 @@ class Estimator:
             gpu,
             replays.model,
             seconds=traced_seconds,
-            versions=versions(),
+            versions=self.versions,
             batch_sizes=batch_sizes,
             replays=replays,
             explains=explains,
@@ -163,8 +204,3 @@ def _replays_of_one_size(spec: RunSpec, gpu: Gpu | None) -> Replays:
     from .tracing import trace
 
     return Replays(trace.model_of_one_size(spec, gpu), spec.expandable_segments)
-
-
-def versions() -> dict[str, str | None]:
-    """Return the libraries whose code was traced: another version may allocate otherwise."""
-    return {package: version_of(package) for package in ("torch", "transformers", "torchvision")}

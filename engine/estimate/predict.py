@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 
 from ..errors import SpecError
 from ..settings.ranks import emulation
@@ -20,22 +19,12 @@ from ..settings.training_spec import (
     named_by_profile,
 )
 from ..text.units import format_bytes
-from .allocator import Allocator, OutOfMemory
-from .batch_model import MemoryBlock, MemoryModel, Recording
+from .batch_model import MemoryModel, Recording
 from .explain import what_fills
 from .gpus import Gpu
 from .known_errors import known_error, margin_fraction
-from .replay import (
-    CardConstants,
-    PlainMemory,
-    ReplayedMemory,
-    decided_sizes,
-    play,
-    play_and_explain,
-    sizes_on,
-)
-from .stream_allocator import StreamAllocator
-from .types import Estimate, EstimateAt, EstimatedGpu, KindBytes, Limit, safe_bytes
+from .replay import Replays, card_of
+from .types import Estimate, EstimateAt, EstimatedGpu, Limit, safe_bytes
 
 _ATTENTION_KERNEL = re.compile(r"_scaled_dot_product_(\w+)_attention")
 NEAR = 32
@@ -79,114 +68,6 @@ def communication_bytes(spec: RunSpec) -> int:
         return 0
     given = spec.communication_bytes
     return emulation.communication_bytes(spec.ranks) if given is None else given
-
-
-KEPT_RECORDINGS = 16
-"""The recordings of a model that are kept: cards of like memory try the same sizes, and one has a megabyte or so."""
-Decided = tuple[int, tuple[int, ...]]
-"""The sizes that a card decides, as `decided_sizes` returns them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Peak:
-    """The peaks of one replay, the block that reached that of the allocated bytes, and what was live then."""
-
-    allocated_bytes: int
-    reserved_bytes: int | None
-    block: MemoryBlock | None
-    by_kind: KindBytes
-
-
-@dataclass
-class Replays:
-    """Replays of one model. Each is made once for all cards that decide the same sizes."""
-
-    model: MemoryModel
-    expandable_segments: bool = False
-    _peaks_bytes: dict[tuple[CardConstants, int], int] = field(default_factory=dict)
-    """Peaks that were requested: only from those a search begins."""
-    _unmet_peaks_bytes: dict[tuple[Decided, int], int] = field(default_factory=dict)
-    """Peaks as they are found."""
-    _fits: dict[tuple[Decided, int, int | None], bool] = field(default_factory=dict)
-    _explained: dict[tuple[Decided, int, int | None], Peak] = field(default_factory=dict)
-    _decided_sizes: dict[tuple[CardConstants, int], Decided] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._recording = lru_cache(KEPT_RECORDINGS)(self.model.at)
-
-    def peak_bytes(self, gpu: Gpu | None, batch_size: int) -> int:
-        """Return the peak of the steps on a device without a limit: reserved bytes, on the CPU allocated ones."""
-        key = (card_of(gpu), batch_size)
-        if key not in self._peaks_bytes:
-            found = (self._decided(gpu, batch_size), batch_size)
-            if found not in self._unmet_peaks_bytes:
-                self._fits_within(gpu, batch_size, None)
-            self._peaks_bytes[key] = self._unmet_peaks_bytes[found]
-        return self._peaks_bytes[key]
-
-    def fits(self, gpu: Gpu | None, batch_size: int, limit_bytes: int) -> bool:
-        """Whether the steps run within the limit, if need be by releasing cached segments."""
-        if gpu is None:
-            return self.peak_bytes(gpu, batch_size) <= limit_bytes  # the limit is never met
-        return self._is_unmet(gpu, batch_size, limit_bytes) or self._fits_within(gpu, batch_size, limit_bytes)
-
-    def _is_unmet(self, gpu: Gpu | None, batch_size: int, limit_bytes: int) -> bool:
-        """Whether a known peak is within the limit: the steps then run as without one."""
-        known = self._unmet_peaks_bytes.get((self._decided(gpu, batch_size), batch_size))
-        # expandable segments are refused by the size of a whole request, also where a part of it is mapped already
-        return known is not None and known <= limit_bytes and not self.expandable_segments
-
-    def _fits_within(self, gpu: Gpu | None, batch_size: int, limit_bytes: int | None) -> bool:
-        """Replay the steps. Where the limit was not reached, the peak is noted: it is the same without a limit."""
-        key = (self._decided(gpu, batch_size), batch_size, limit_bytes)
-        if key in self._fits:
-            return self._fits[key]
-        recording = self._recording(batch_size)
-        memory = self.memory(gpu, limit_bytes, recording)
-        try:
-            play(recording, memory, sizes_on(card_of(gpu), recording))
-        except OutOfMemory:
-            self._fits[key] = False
-            return False
-        if not isinstance(memory, Allocator):
-            self._unmet_peaks_bytes[key[:2]] = memory.peak_allocated_bytes
-        elif memory.retries == 0:
-            self._unmet_peaks_bytes[key[:2]] = memory.peak_reserved_bytes
-        self._fits[key] = True
-        return True
-
-    def explained(self, gpu: Gpu | None, batch_size: int, limit_bytes: int | None) -> Peak:
-        if limit_bytes is not None and self._is_unmet(gpu, batch_size, limit_bytes):
-            limit_bytes = None
-        key = (self._decided(gpu, batch_size), batch_size, limit_bytes)
-        if key not in self._explained:
-            recording = self._recording(batch_size)
-            memory = self.memory(gpu, limit_bytes, recording)
-            held = play_and_explain(recording, memory, sizes_on(card_of(gpu), recording))
-            reserved_bytes = memory.peak_reserved_bytes if isinstance(memory, Allocator) else None
-            self._explained[key] = Peak(memory.peak_allocated_bytes, reserved_bytes, *held)
-        return self._explained[key]
-
-    def known(self, gpu: Gpu | None) -> dict[int, int]:
-        wanted = card_of(gpu)
-        return {size: peak for (card, size), peak in self._peaks_bytes.items() if card == wanted}
-
-    def memory(self, gpu: Gpu | None, limit_bytes: int | None, recording: Recording) -> ReplayedMemory:
-        if gpu is None:
-            return PlainMemory()
-        if streams := recording.skeleton.streams:
-            return StreamAllocator(streams, limit_bytes=limit_bytes, expandable_segments=self.expandable_segments)
-        return Allocator(limit_bytes=limit_bytes, expandable_segments=self.expandable_segments)
-
-    def _decided(self, gpu: Gpu | None, batch_size: int) -> Decided:
-        key = (card_of(gpu), batch_size)
-        if key not in self._decided_sizes:
-            self._decided_sizes[key] = decided_sizes(key[0], self._recording(batch_size))
-        return self._decided_sizes[key]
-
-
-def card_of(gpu: Gpu | None) -> CardConstants:
-    return CardConstants() if gpu is None else CardConstants(gpu.cublas_workspace_bytes, gpu.processors)
 
 
 def estimate_at(

@@ -16,7 +16,8 @@ from . import gpus
 from .batch_model import BatchModel
 from .calibration import Calibration, apply
 from .gpus import Gpu
-from .predict import Replays, estimate, estimate_at
+from .predict import estimate, estimate_at
+from .replay import Replays
 from .types import Estimate, EstimateAt
 
 _VERSIONS = ("torch", "transformers", "torchvision")

@@ -7,7 +7,7 @@ their cost; pairs only where none of them is enough.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -116,13 +116,23 @@ Report = Callable[[str], None]
 
 
 def what_to_change(
-    spec: RunSpec, batch_size: int, evaluate: Evaluate, scope: Scope, report: Report = lambda _: None
+    spec: RunSpec,
+    batch_size: int,
+    evaluate: Evaluate,
+    scope: Scope,
+    report: Report = lambda _: None,
+    changeable: Collection[str] | None = None,
 ) -> WhatToChange:
-    """Try the changes of `scope`. Raises what `evaluate` raises for the request itself."""
+    """Try the changes of `scope`, of these settings alone. Raises what `evaluate` raises for the request itself."""
     started, requested = time.monotonic(), evaluate(spec)
     tried = _Tried(spec, batch_size, evaluate, report)
     tried.whole((), requested)
-    singles, enough = single_changes(spec), 1 if scope is Scope.FIRST else None
+    enough = 1 if scope is Scope.FIRST else None
+    singles = [
+        changes
+        for changes in single_changes(spec)
+        if changeable is None or all(each.setting in changeable for each in changes)
+    ]
     of_the_loop = [changes for changes in singles if costs_of(changes)[0] < Cost.SMALLER_PIECES]
     others = [changes for changes in singles if changes not in of_the_loop]
     tried.all_of([*of_the_loop, *lines_together(of_the_loop)], enough)

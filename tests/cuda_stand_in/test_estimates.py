@@ -7,7 +7,8 @@ import pytest
 
 from engine.estimate.batch_model import BatchModel
 from engine.estimate.gpus import find
-from engine.estimate.predict import Replays, estimate_at
+from engine.estimate.predict import estimate_at
+from engine.estimate.replay import Replays
 from engine.settings.spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS, RunSpec
 from engine.text.units import GIB, MIB
 from engine.trainings.catalogue.handle import WorkerHandle

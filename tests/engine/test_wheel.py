@@ -83,6 +83,8 @@ def beside_torch(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_tool_lists_and_estimates_and_says_what_it_lacks(tool: Path, tmp_path: Path) -> None:
     assert run(tool / "memorymark", "--version", cwd=tmp_path).startswith("MemoryMark ")
     assert "a100-80gb" in run(tool / "memorymark", "gpus", cwd=tmp_path)
+    assert "of 34 GPUs" in run(tool / "memorymark", "estimate", "bert", "--gpu", "all", cwd=tmp_path)
+    assert "First choice" in run(tool / "memorymark", "fit", "gpt2-lm", "--batch-size", "8", cwd=tmp_path)
     assert "Usage: memorymark tune" in run(tool / "memorymark", "tune", "--help", cwd=tmp_path)
     assert "python -m engine" not in run(tool / "memorymark", "--help", cwd=tmp_path)
     for command in (("bert-tiny", "cpu"), ("devices",), ("estimate", "bert-tiny", "--gpu", "cpu")):

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...facts.progress import ESTIMATING_PHASES
 from ...facts.result import Probe
 from ...settings.catalog.stored_workload import is_own_training
 from ...settings.spec import soak_steps
@@ -97,7 +98,7 @@ class TimeLeft:
 
     def _expected(self, now: float) -> float | None:
         phases = self.progress.get("phases") or {}
-        if "tracing" in phases:
+        if not phases.keys().isdisjoint(ESTIMATING_PHASES):
             return _of_estimate(self.progress, now)
         if self.spec.get("check_batch_size") is not None:
             return _of_check(self.spec, self.progress, now)

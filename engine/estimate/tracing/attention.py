@@ -13,33 +13,19 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-if TYPE_CHECKING:
-    from ..gpus import Gpu
+from ..attention_family import Family
 
 Kernel = Literal["cudnn", "flash", "efficient", "math"]
-Family = Literal["before_sm80", "sm80", "cudnn_first"]
-FAMILIES: tuple[Family, ...] = ("before_sm80", "sm80", "cudnn_first")
 
 _HALF = (torch.float16, torch.bfloat16)
 _FLASH_HEAD_SIZE, _CUDNN_HEAD_SIZE = 256, 128
 _FLASH_MULTIPLE_OF, _BIAS_MULTIPLE_OF = 8, 16
-_CUDNN_FIRST = (9, 10)  # major compute capabilities: H100, H200, B200
-
-
-def family_of(gpu: Gpu, precision: str) -> Family:
-    """Return the card's family: cards of one family choose the same kernels. In full precision there is only one."""
-    capability = gpu.compute_capability
-    if precision in ("fp32", "tf32") or capability is None:
-        return "sm80"
-    if capability < (8, 0):
-        return "before_sm80"
-    return "cudnn_first" if capability[0] in _CUDNN_FIRST else "sm80"
 
 
 @dataclass(frozen=True)

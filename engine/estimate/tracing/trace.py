@@ -31,7 +31,9 @@ from ...settings.optimizers import OPTIMIZERS
 from ...settings.rank_settings import DDP, FSDP, ZERO1
 from ...settings.spec import MEMORY_STEPS, RunSpec
 from ...settings.step_settings import FLASH, PURE_BF16
+from ..attention_family import Family, family_of
 from ..batch_model import COMMUNICATION, GRADIENTS, STATE, BatchModel, MemoryModel, Recording, RetracedModel, model_of
+from ..stored.stored_traces import TRACED_MICRO_BATCHES
 from ..types import Method
 from . import attention, fake_cuda, layers
 from .fake_tensors import FakeTensors
@@ -45,9 +47,6 @@ MakeStep = Callable[[torch.device], TrainingStep]
 
 TRACED_BATCH_SIZES = (3, 5, 8)
 """Two for the line, one to check it. Not 1: a dimension of size one has a layout unlike any other."""
-
-TRACED_MICRO_BATCHES = 3
-"""The most micro-batches traced per step: only the first one allocates gradients, and all others are alike."""
 
 MANY_LAYERS = 12
 """From so many equal layers on, traces of a few of them are less work than traces of all."""
@@ -70,7 +69,7 @@ class Conditions:
     """
 
     method: Method
-    family: attention.Family | None
+    family: Family | None
     approximate_because: str | None = None
     sharded_over: int = 1
 
@@ -85,10 +84,10 @@ def conditions_for(gpu: Gpu | None, precision: str) -> Conditions:
         return Conditions("fake_cpu", None)
     obstacle = fake_cuda.obstacle()
     method: Method = "approximate_fake_cpu" if obstacle else "fake_cuda"
-    return Conditions(method, attention.family_of(gpu, precision), obstacle)
+    return Conditions(method, family_of(gpu, precision), obstacle)
 
 
-def memory_model(spec: RunSpec, gpu: Gpu | None, alike: set[attention.Family] | None = None) -> MemoryModel:
+def memory_model(spec: RunSpec, gpu: Gpu | None, alike: set[Family] | None = None) -> MemoryModel:
     """Return what the steps allocate at any batch size, on a CPU without `gpu`; families that differ leave `alike`."""
     _prepare(spec, gpu)
     conditions = _conditions_of(spec, gpu)
@@ -127,9 +126,7 @@ def _equal_layers(spec: RunSpec) -> int | None:
     return count if count and count >= MANY_LAYERS else None
 
 
-def _model_of_layers(
-    spec: RunSpec, count: int, conditions: Conditions, alike: set[attention.Family] | None
-) -> BatchModel | None:
+def _model_of_layers(spec: RunSpec, count: int, conditions: Conditions, alike: set[Family] | None) -> BatchModel | None:
     """Return the model of a stack of layers from traces of few; None where these do not tell it."""
     make_middle, size = step_maker(spec, layers.MIDDLE), TRACED_BATCH_SIZES[-1]
     traced: dict[int, Recording] = {}
@@ -186,9 +183,7 @@ def step_maker(spec: RunSpec, layer_count: int | None = None) -> MakeStep:
     return lambda device: make(untrained, build(untrained, device, layer_count), device)
 
 
-def model_of_steps(
-    make_step: MakeStep, conditions: Conditions, alike: set[attention.Family] | None = None
-) -> MemoryModel:
+def model_of_steps(make_step: MakeStep, conditions: Conditions, alike: set[Family] | None = None) -> MemoryModel:
     """Return the memory model of any training step. Raises EstimateImpossible where it cannot be traced."""
 
     def trace(batch_size: int, *, without_last_step: bool = False) -> Recording:
@@ -201,7 +196,7 @@ def record(
     make_step: MakeStep,
     batch_size: int,
     conditions: Conditions,
-    alike: set[attention.Family] | None = None,
+    alike: set[Family] | None = None,
     steps: int = MEMORY_STEPS,
 ) -> Recording:
     try:
@@ -258,13 +253,14 @@ def _without_tables() -> Iterator[None]:
 def _rows_of_one_sequence(step: TrainingStep) -> AbstractContextManager[Any]:
     """Tell transformers that rows are not packed: without data it makes a mask, which rules out a kernel."""
     masking = sys.modules.get("transformers.masking_utils")
-    if masking is None or "position_ids" in step.built.make_batch(1):
+    # the batch that is looked at is a part of the trace: others have none, whatever was traced here before
+    if masking is None or step.spec.workload.library != "transformers" or "position_ids" in step.built.make_batch(1):
         return nullcontext()
     return patch.object(masking, "find_packed_sequence_indices", lambda _: None)
 
 
 @contextmanager
-def _as_on(conditions: Conditions, alike: set[attention.Family] | None) -> Iterator[None]:
+def _as_on(conditions: Conditions, alike: set[Family] | None) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")  # warnings are about missing devices

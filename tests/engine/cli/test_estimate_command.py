@@ -19,7 +19,7 @@ from engine.cli.printing.what_ifs import frontier_lines
 from engine.errors import SpecError
 from engine.estimate import estimator, gpus, known_errors
 from engine.estimate.estimator import Estimator
-from engine.estimate.predict import Replays
+from engine.estimate.replay import Replays
 from engine.estimate.spec import EstimateSpec
 from engine.estimate.types import Estimate
 from engine.settings.spec import RunSpec
@@ -83,9 +83,9 @@ def test_all_cards_are_a_list_from_one_trace_for_each_kind(traces, capsys):
 
 
 def test_cards_that_cannot_do_the_precision_are_left_out_and_named(traces, capsys):
-    done = run(capsys, "bert-tiny", "--gpu", "t4,a10", "--precision", "bf16", "--json")
+    done = run(capsys, "bert-tiny", "--gpu", "t4,a10", "--precision", "tf32", "--json")
     assert [document["gpu"]["id"] for document in json.loads(done.out)] == ["a10"]
-    assert "left out: precision: bf16 needs" in done.err
+    assert "left out: precision: tf32 needs" in done.err
 
 
 def test_the_table_says_that_nothing_was_measured(traces, capsys):
@@ -162,7 +162,7 @@ def test_the_portal_reads_events_that_end_in_a_result(traces, capsys):
     lines = run(capsys, "--spec", spec, "--events").out.splitlines()
     events = [json.loads(line) for line in lines]
     assert [event["event"] for event in events] == [
-        "started", "phase", "phase", "estimate", "phase", "result",
+        "started", "phase", "estimate", "phase", "result",
     ]  # fmt: skip
     assert [made["gpu"]["id"] for made in events[-1]["result"]["estimates"]] == ["l4"]
 

@@ -21,8 +21,8 @@ from engine.estimate.batch_model import (
     model_of,
 )
 from engine.estimate.explain import what_fills
-from engine.estimate.predict import Replays, card_of, estimate
-from engine.estimate.replay import CardConstants, PlainMemory
+from engine.estimate.predict import estimate
+from engine.estimate.replay import CardConstants, PlainMemory, Replays, card_of
 from engine.facts.memory_breakdown import by_kind
 from engine.settings.spec import RunSpec
 from engine.text.units import MIB

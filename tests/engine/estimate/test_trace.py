@@ -11,6 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 from engine.errors import EstimateImpossible
+from engine.estimate.attention_family import FAMILIES, family_of
 from engine.estimate.batch_model import ACTIVATIONS, STATE, WORKSPACES, BatchModel, with_frees_in_order
 from engine.estimate.gpus import find
 from engine.estimate.predict import estimate_at, kernels_of_attention
@@ -117,7 +118,7 @@ def test_the_line_through_two_sizes_is_what_a_third_traced(on_a_card):
 @needs_fake_cuda
 def test_the_buffers_of_sums_grow_with_the_batch_and_then_no_more(on_a_card):
     processors = find("a100-40gb").processors
-    largest = [max(buffer_bytes(s, processors) for _, s in on_a_card.at(size).sums()) for size in (1, 256, 2048, 4096)]
+    largest = [max(buffer_bytes(s, processors) for s in on_a_card.at(size).sums()) for size in (1, 256, 2048, 4096)]
     assert 0 == largest[0] < largest[1] < largest[2] == largest[3] == 113_246_208
     assert BatchModel.from_dict(on_a_card.to_dict()).at(256) == on_a_card.at(256)
 
@@ -132,11 +133,11 @@ def test_half_precision_is_a_straight_line_too(precision):
 @pytest.mark.slow
 @needs_fake_cuda
 def test_one_trace_tells_which_families_would_have_run_other_kernels():
-    alike = {mode: set(attention.FAMILIES) for mode in ("train", "eval")}
+    alike = {mode: set(FAMILIES) for mode in ("train", "eval")}
     for mode, families in alike.items():
         spec = tiny(precision="fp16", mode=mode)
         trace.record(trace.step_maker(spec), 2, ON_A_CARD, families)
-    assert alike["train"] == set(attention.FAMILIES)  # a mask, and a dropout that cuDNN does not take
+    assert alike["train"] == set(FAMILIES)  # a mask, and a dropout that cuDNN does not take
     assert alike["eval"] == {"before_sm80", "sm80"}
 
 
@@ -258,7 +259,7 @@ def test_a_step_that_fails_is_refused_with_what_it_said():
     ],
 )
 def test_cards_that_choose_the_same_kernels_are_one_family(gpu, precision, family):
-    assert attention.family_of(find(gpu), precision) == family
+    assert family_of(find(gpu), precision) == family
 
 
 @pytest.mark.parametrize(

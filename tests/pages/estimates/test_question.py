@@ -91,10 +91,10 @@ def test_of_all_gpus_those_without_an_estimate_are_named(alice_client: Client) -
 
 
 def test_gpus_that_cannot_run_the_settings_are_said_to_be_unable(alice_client: Client) -> None:
-    make_stored_estimate("a10", precision="bf16")
-    text = words(asked(alice_client, gpu="all", precision="bf16"))
+    make_stored_estimate("a10", precision="tf32")
+    text = words(asked(alice_client, gpu="all", precision="tf32"))
     assert "T4" in text.partition("cannot run the settings:")[2]
-    assert "precision" in words(asked(alice_client, 400, gpu="t4", precision="bf16"))
+    assert "precision" in words(asked(alice_client, 400, gpu="t4", precision="tf32"))
 
 
 def test_who_reads_sees_the_labs_price(alice_client: Client) -> None:
@@ -156,7 +156,7 @@ def test_one_that_is_being_made_is_linked(alice_client: Client) -> None:
 
 
 def test_a_wrong_post_starts_nothing(alice_client: Client) -> None:
-    assert alice_client.post(PATH, {"model": "bert", "gpu": "t4", "precision": "bf16"}).status_code == 422
+    assert alice_client.post(PATH, {"model": "bert", "gpu": "t4", "precision": "tf32"}).status_code == 422
     assert not Run.objects.exists()
 
 

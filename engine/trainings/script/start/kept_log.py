@@ -9,6 +9,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from ....machine.cache_folder import cache_folder
+
 PREFIX, SUFFIX = "failed-start-", ".log"
 MOST_KEPT = 50
 """How many runs of an account have their log here; the oldest goes first."""
@@ -17,7 +19,7 @@ _BEGAN = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
 
 def kept_log(log: Path) -> Path | None:
     """Copy a failed start's output to a file of this process, until its next one; None where that is impossible."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "memorymark"
+    folder = cache_folder()
     name = f"{PREFIX}{_BEGAN}-{socket.gethostname()}-{os.getpid()}{SUFFIX}"  # hosts of a cluster share one home
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

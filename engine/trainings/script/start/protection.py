@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import CommandUntunable, SpecError
+from ....machine.cache_folder import cache_folder
 from ..notes.file_changes import CHANGES, Way
 from ..spec import FunctionSpec, TuneSpec
 
@@ -109,7 +110,7 @@ def shared_folders(here: str, variables: Mapping[str, str]) -> list[str]:
 
 def journals_folder() -> Path:
     """Return where the journals of saved files lie: a start whose machine fails is undone by a later run."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "memorymark" / "unfinished"
+    folder = cache_folder() / "unfinished"
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.access(folder, os.W_OK | os.X_OK):

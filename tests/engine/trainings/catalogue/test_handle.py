@@ -11,7 +11,7 @@ import pytest
 
 from engine.errors import DeviceUnavailable, EngineError, TimeIsUp, WorkerDied, WorkerFailed
 from engine.estimate.batch_model import BatchModel
-from engine.estimate.predict import Replays
+from engine.estimate.replay import Replays
 from engine.facts.result import DeviceFacts, Outcome, Probe
 from engine.settings.spec import RunSpec
 from engine.text.units import MIB

@@ -1,0 +1,1 @@
+"""Traces that were made before: kept for an account, and shipped with the engine."""
