@@ -12,6 +12,8 @@ EXIT_STATUSES = (
 )
 """What the help of the commands that measure says."""
 EXIT_DOES_NOT_FIT, EXIT_TIME_BUDGET = 3, 5
+EXIT_FITS_NOT = 1
+"""Exit status of `fit` where no requested GPU is known to fit."""
 EXIT_REGRESSION = 7
 """Exit status of `check` for a regression; other commands exit with 7 where nothing can be estimated."""
 EXIT_NOT_SYNCED = 8

@@ -12,7 +12,7 @@ import rich_click as click
 
 from ..describe.commands import profile_lines
 from ..describe.ranks import HOW_COMPARED
-from ..errors import SpecError
+from ..errors import EstimateImpossible, SpecError
 from ..estimate import gpus
 from ..estimate.estimator import Estimator
 from ..estimate.mig import smallest_slice
@@ -30,12 +30,14 @@ from ..trainings.catalogue.counted import counted
 from ..trainings.script.start.several_hosts import several_hosts
 from .cluster_request import KUBERNETES, NVIDIA, SLURM, CardChoice, request_lines
 from .command import OUTPUT, WHERE, Command, Offered, option
-from .exit_status import EXIT_DOES_NOT_FIT
+from .exit_status import EXIT_FITS_NOT
+from .fit_file import fit_file, names_file
 from .options import (
     FILE,
     ONLY_MEASURED,
     config_options,
     in_range,
+    json_option,
     model_argument,
     setting_options,
     settings_given,
@@ -43,17 +45,19 @@ from .options import (
 )
 from .printing.console import Console
 from .printing.estimate_table import stop_note
-from .printing.output import info_event
+from .printing.output import info_event, print_json
 from .printing.terminal import BOLD, say, say_lines, table_lines, width_of, wrapped
 
 HELP = f"""List the GPUs that train a batch size, and write the request for one.
 
 The first GPU has the least memory in which the size fits with the margin of the estimate; of equals, it is the
 cheapest. With --ranks the first has the lowest price of all its GPUs together.
+In place of a model: a file of axolotl, LLaMA-Factory, TRL, ms-swift or torchtune.
 
 \b
 {PROGRAM} fit bert --batch-size 64 --precision bf16
 {PROGRAM} fit bert --batch-size 64 --as slurm
+{PROGRAM} fit train.yml --gpu rtx-4090
 {PROGRAM} fit llama-3.2-1b --batch-size 8 --ranks 1,2,4 --strategy fsdp
 {PROGRAM} fit bert --batch-size 64 --gpu a100-80gb --as k8s
 {PROGRAM} fit --result result.json --as slurm
@@ -62,12 +66,17 @@ _HEADINGS = ("GPU", "memory", "with margin", "largest", "USD/h")
 _HEADINGS_OF_RANKS = ("GPUs", "memory each", "batch each", "with margin", "largest", "USD/h all")
 
 
+@devices_hidden()
 def _fit(options: SimpleNamespace) -> int:
     names = _type_names(options.gpu_type_names)
-    return (_by_estimate if options.result is None else _by_result)(options, names)
+    if options.result is not None:
+        return _by_result(options, names)
+    try:
+        return fit_file(options) if names_file(options.model) else _by_estimate(options, names)
+    except EstimateImpossible as error:
+        raise SpecError("fit", str(error)) from error
 
 
-@devices_hidden()
 def _by_estimate(options: SimpleNamespace, names: Mapping[str, str]) -> int:
     specs, given = _specs(options)
     spec = specs[0]
@@ -81,9 +90,13 @@ def _by_estimate(options: SimpleNamespace, names: Mapping[str, str]) -> int:
             of_ranks = replace(each, config_parameters=counted_spec.config_parameters)
             estimates += Estimator(of_ranks, emit=emit).estimates(cards, (share_of(size, each.ranks),))
     fitting = (cheapest_that_fit if given else that_fit)(estimates, size)
+    if options.json:
+        documents = [made.to_dict() for made in estimates]
+        print_json({"batch_size": size, "fits": [made.gpu.id for made in fitting], "estimates": documents})
+        return 0 if fitting else EXIT_FITS_NOT
     if not fitting:
         say(f"no GPU of {len(cards)} trains batch {size:,} with the margin of the estimate", sys.stderr)
-        return EXIT_DOES_NOT_FIT
+        return EXIT_FITS_NOT
     if options.scheduler is None:
         width = width_of(sys.stdout)
         first = f"First choice by estimate: {_cheapest(fitting[0], size) if given else _smallest(fitting[0], size)}."
@@ -126,7 +139,7 @@ def _by_result(options: SimpleNamespace, names: Mapping[str, str]) -> int:
     if not largest or size > largest:
         known = f"the largest that did is {largest or 'none'}"
         say(f"batch {size:,} is not known to train on {device.name}: {known}", sys.stderr)
-        return EXIT_DOES_NOT_FIT
+        return EXIT_FITS_NOT
     sure = "certified" if boundary.certified else "not certified"
     on = f"each of {count} {device.name}" if count > 1 else device.name
     trained = f"{result.spec.model} trained with up to {largest:,} samples on {on} ({sure})"
@@ -222,8 +235,16 @@ def _params() -> list[click.Parameter]:
             help=f"Print the request for the first GPU: {SLURM}, {KUBERNETES}",
         ),
         option("--gpu-type-names", panel=OUTPUT, metavar="ID=NAME,...", help=kinds),
+        option("--write", type=FILE, panel=OUTPUT, metavar="FILE", help="Copy of the file, with the change that fits"),
+        json_option(),
         option("--host-memory", panel=OUTPUT, metavar="SIZE", help=host),
     ]
 
 
-COMMAND = Command("fit", _fit, params=_params(), help=HELP, epilog="Exit status: 0 a GPU fits, 3 none does.")
+COMMAND = Command(
+    "fit",
+    _fit,
+    params=_params(),
+    help=HELP,
+    epilog="Exit status: 0 a GPU fits, 1 none does, 2 bad arguments, or what cannot be estimated.",
+)

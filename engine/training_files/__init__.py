@@ -1,0 +1,1 @@
+"""Configuration files of other tools, read as the settings of a training."""
