@@ -47,6 +47,7 @@ HELP_SECTIONS = {
         "advise": ("advise:COMMAND", "Keep a global batch exactly; code to paste"),
         "check": ("check:COMMAND", "Stop a pipeline where a training got worse"),
         "sync": ("sync:COMMAND", "Send stored runs to a portal"),
+        "mcp": ("mcp:COMMAND", "Serve fit, tune and check to a coding agent"),
     },
     "Look up": {"list": ("listings:LIST", "List models, GPUs or devices")},
     "": {name: (f"listings:{name.upper()}", f"Short for `list {name}`") for name in ("models", "gpus", "devices")},
