@@ -16,6 +16,7 @@ import sys
 import tempfile
 import tomllib
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,8 @@ def git(clones: Path, repository: str, *arguments: str) -> str:
     return done.stdout.decode(errors="replace")
 
 
-def fit(path: Path, gpu: str) -> dict[str, Any]:
-    command = (sys.executable, "-m", "engine", "fit", str(path), "--gpu", gpu, "--json")
+def fit(path: Path, gpu: str, options: Sequence[str] = ()) -> dict[str, Any]:
+    command = (sys.executable, "-m", "engine", "fit", str(path), "--gpu", gpu, *options, "--json")
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode == 2:
         return {"status": 2, "refused": done.stderr.strip().splitlines()[-1].replace(str(path), path.name)}
@@ -69,7 +70,8 @@ def judged(clones: Path, folder: Path) -> list[dict[str, Any]]:
     for each in tomllib.loads(DATA.read_text())["file"]:
         path = folder / each["path"].replace("/", "_")
         path.write_text(git(clones, each["repository"], "show", f"HEAD:{each['path']}"))
-        row = {**each, "commit": git(clones, each["repository"], "rev-parse", "HEAD").strip(), **fit(path, each["gpu"])}
+        commit = git(clones, each["repository"], "rev-parse", "HEAD").strip()
+        row = {**each, "commit": commit, **fit(path, each["gpu"], each.get("options", ()))}
         if "published_gib" in each and "estimated_gib" in row:
             row["ratio"] = round(row["estimated_gib"] / each["published_gib"], 3)
         rows.append(row)

@@ -175,6 +175,11 @@ class _Reader:
                     raise SpecError(FIELD, f"names no batch size: {self.tool.key_of(meaning)} is missing")
                 continue
             settings[name] = self._whole_number(meaning, value)
+        if M.OPTIMIZER not in self.found and self.tool is not TORCHTUNE:
+            named = self.tool.without[M.OPTIMIZER]
+            self.assumed.append(
+                f"optimizer {named}: before transformers 5 the default was adamw_torch, which takes more"
+            )
         if not self.value(M.PACKING):
             self.assumed.append("every row is as long as the longest that is allowed: shorter ones take less")
         if several := self.found.get(M.SEVERAL_GPUS):
