@@ -24,6 +24,7 @@ from django.views.decorators.http import require_POST, require_safe
 from analysis.accounts.middleware import login_required_only
 from analysis.accounts.quotas import limits_of, use_of
 from analysis.accounts.tokens import TOKENS_PER_PERSON, token_create, token_revoke
+from analysis.formatting import duration
 from analysis.http.page_requests import portal_address
 from analysis.http.setting_fields import offer
 from analysis.models import ApiToken, Device, Trust
@@ -183,7 +184,7 @@ def _quota_lines(user: User) -> list[QuotaLine]:
     return [
         QuotaLine("Runs waiting", use.runs_waiting, _most(limits.runs_waiting_max)),
         QuotaLine("Measurements started in 24 hours", use.runs_today, _most(limits.runs_per_day_max)),
-        QuotaLine("Longest time budget", None, f"{min(budget, settings.RUN_TIME_BUDGET_MAX_SECONDS):,.0f} s"),
+        QuotaLine("Longest time budget", None, duration(min(budget, settings.RUN_TIME_BUDGET_MAX_SECONDS))),
         QuotaLine("Devices", None, devices),
     ]
 

@@ -23,6 +23,7 @@ from analysis.database import database_now
 from analysis.models import Device, Run
 from analysis.models.querysets import SEEN_LATELY
 from analysis.presentation.device_cards import describe_hold
+from analysis.presentation.labels import model_name
 from analysis.presentation.run_state import describe_phase
 from analysis.runs.queue.forecast import queue_positions
 
@@ -58,12 +59,12 @@ def queue_page(request: HttpRequest) -> HttpResponse:
     return render(request, "admin/queue.html", context)
 
 
-def _waiting() -> tuple[list[tuple[Run, str]], bool]:
+def _waiting() -> tuple[list[tuple[Run, str, str]], bool]:
     queue = Run.objects.queued().filter(cancel_requested=False)
     runs = list(queue.with_places().defer("result").order_by("-priority", "created_at", "id")[: WAITING_SHOWN + 1])
     has_more, runs = len(runs) > WAITING_SHOWN, runs[:WAITING_SHOWN]
     turns = queue_positions(runs)
-    return [(run, describe_phase(run, turns.get(run.pk))) for run in runs], has_more
+    return [(run, model_name(run.model), describe_phase(run, turns.get(run.pk))) for run in runs], has_more
 
 
 def first_text(stored: str | None) -> str:

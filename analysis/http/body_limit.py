@@ -26,9 +26,11 @@ class RequestLimitsMiddleware:
 
 def _refusal(request: HttpRequest, status: int, message: str) -> HttpResponse:
     # imported here, because REST framework reads settings that name our own classes, before those can be imported
-    from analysis.http.errors import error_body
+    from analysis.http.errors import error_body, error_page, wants_json
     from analysis.http.problem_details import problem_response
 
     if request.path.startswith("/api/"):
         return problem_response(request, status, message)
+    if not wants_json(request):
+        return error_page(status, "Too large" if status == 413 else "Bad request", f"{message}.")
     return JsonResponse(error_body(message), status=status)

@@ -40,6 +40,8 @@ class HistoryRow:
         """Return the state; of a search that has ended whether its size is certified, which says more."""
         if self.run.state != State.FINISHED or self.run.certified is None:
             return self.chip
+        if self.does_not_fit:
+            return replace(self.chip, icon="✕", word="does not fit", css_class="chip-bad")
         if self.run.certified:
             return replace(self.chip, word="certified")
         return replace(self.chip, word="not certified", css_class="")

@@ -229,7 +229,7 @@ def test_it_shows_the_quotas_with_their_use(alice, alice_client):
     Quota.objects.create(user=alice, runs_waiting_max=3, time_budget_max_seconds=600)
     make_run(requested_by=alice, time_budget_seconds=300)
     text = words(alice_client.get("/account/").content.decode())
-    assert "Runs waiting 1 of 3 Measurements started in 24 hours 1 (no limit) Longest time budget 600 s" in text
+    assert "Runs waiting 1 of 3 Measurements started in 24 hours 1 (no limit) Longest time budget 10 min" in text
 
 
 def test_a_new_token_is_shown_once_and_works(alice, alice_client):

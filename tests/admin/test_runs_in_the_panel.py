@@ -152,6 +152,6 @@ def test_the_queue_page_says_which_runs_wait_for_what_and_who_holds_the_device(r
     page = words(root_client.get("/admin/queue/").content.decode())
     held = "held by memorymark tune train.py (process 546 on lab)"
     assert f"alive {held}" in page
-    assert f"run {run.pk} bert-tiny alice" in page
+    assert f"run {run.pk} BERT tiny alice" in page
     assert page.count(held) == 2
     assert "Message" not in page

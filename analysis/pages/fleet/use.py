@@ -20,7 +20,7 @@ from analysis.presentation.labels import model_name
 RANGES = (7, 30, 90)
 """Days over which use can be shown."""
 PICTURES_MAX = 24
-ROWS_MAX = 10
+ROWS_MAX = 5
 NOBODY = "no account"
 
 

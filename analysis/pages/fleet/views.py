@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from django import forms
@@ -53,9 +54,10 @@ def fleet(request: HttpRequest) -> HttpResponse:
     hosts = list(Host.objects.filter(pk__in=Device.objects.values("host")).values_list("name", flat=True))
     context = _context(query) | {"host_names": hosts, "query": query}
     context |= use_context(context["devices"], context["now"], host=query.host_name, day_count=query.day_count)
-    for group in context["hosts"]:
-        for line in group["devices"]:
-            line["use"] = context["lines"].get(line["device"].pk)
+    lines = [line for group in context["hosts"] for line in group["devices"]]
+    for line in lines:
+        line["use"] = context["lines"].get(line["device"].pk)
+    context["states"] = Counter(line["chip"].word for line in lines).most_common()
     return render(request, "analysis/fleet.html", context, status=400 if query.problems else 200)
 
 

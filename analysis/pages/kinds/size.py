@@ -144,7 +144,7 @@ def _next_step(run: Run, result: Measured, *, has_paste: bool, can_change: bool)
         "time": result.lacks_answer and may_time_again,
         "time_elsewhere": bool(command),
         "change": can_change and (keeps_today or result.largest is None or is_today_refused(result)),
-        "again": run.is_startable,
+        "again": run.is_startable and not run.is_reported,  # its device may be none of this portal's
         "details": True,
     }
     primary = next(name for name, is_offered in steps.items() if is_offered)

@@ -53,7 +53,7 @@ def test_what_nobody_recorded_is_not_called_the_same(alice_client: Client) -> No
 def test_different_models_are_said_first_and_have_no_differences(alice_client: Client) -> None:
     first, other = finished(), finished(result(12, spec=make_spec(model="bert", current_batch_size=4)), model="bert")
     text = words(page(alice_client, first, other))
-    assert text.index("Different models or inputs: no differences are shown.") < text.index("Results")
+    assert text.index("Different models or inputs: their figures are not subtracted.") < text.index("Results")
     assert f"run {other.pk} BERT base, 128 tokens" in text
     assert [word for word in ("better", "worse", "▲ +") if word in text.split("Results", 1)[1]] == []
     assert "difference to run" not in text
