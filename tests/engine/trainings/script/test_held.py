@@ -3,6 +3,7 @@
 import gc
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,17 +24,17 @@ MIB = 2**20
 
 
 @pytest.fixture(scope="module")
-def before() -> Iterator[int]:
+def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """What torch takes for given out already: it did not see the end of what other tests had profiled."""
     gc.collect()
-    made = CpuMemory(torch)
+    made = CpuMemory(torch, str(tmp_path_factory.mktemp("before")))
     yield peak_bytes(made, lambda: None)
     made.end()
 
 
 @pytest.fixture
-def memory(before: int) -> Any:
-    made: Any = CpuMemory(torch)
+def memory(before: int, tmp_path: Path) -> Any:
+    made: Any = CpuMemory(torch, str(tmp_path))
     made.before = before
     return made
 
@@ -46,7 +47,7 @@ def peak_bytes(memory: Any, step: Callable[[], object]) -> int:
     step()
     torch.ones(1)
     memory.end()
-    CpuMemory(torch)  # it goes on counting
+    CpuMemory(torch, memory.path)  # it goes on counting
     noted = memory.noted()
     return cpu_memory(noted["data"], noted["events"], [], noted["uncounted_bytes"]).peak_bytes - of_others
 
