@@ -69,7 +69,7 @@ class Watch:
         self.torch = torch
         self.mark("armed", torch.__version__, sys.argv)
         self.seen.once("imported")
-        self.cpu = CpuMemory(torch, self.settings["folder"])
+        self.cpu = CpuMemory(torch)
         self.forwards.raised = Raised(torch, lambda: self.mark("backward"))
         folder, process = self.settings["folder"], import_module("multiprocessing.process")
         if len(folder) < LONGEST_SOCKET_FOLDER:  # killed workers do not remove their sockets

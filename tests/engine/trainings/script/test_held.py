@@ -3,7 +3,6 @@
 import gc
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,17 +23,17 @@ MIB = 2**20
 
 
 @pytest.fixture(scope="module")
-def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+def before() -> Iterator[int]:
     """What torch takes for given out already: it did not see the end of what other tests had profiled."""
     gc.collect()
-    made = CpuMemory(torch, str(tmp_path_factory.mktemp("before")))
+    made = CpuMemory(torch)
     yield peak_bytes(made, lambda: None)
     made.end()
 
 
 @pytest.fixture
-def memory(before: int, tmp_path: Path) -> Any:
-    made: Any = CpuMemory(torch, str(tmp_path))
+def memory(before: int) -> Any:
+    made: Any = CpuMemory(torch)
     made.before = before
     return made
 
@@ -47,7 +46,7 @@ def peak_bytes(memory: Any, step: Callable[[], object]) -> int:
     step()
     torch.ones(1)
     memory.end()
-    CpuMemory(torch, memory.path)  # it goes on counting
+    CpuMemory(torch)  # it goes on counting
     noted = memory.noted()
     return cpu_memory(noted["data"], noted["events"], [], noted["uncounted_bytes"]).peak_bytes - of_others
 
