@@ -22,7 +22,7 @@ from ..settings.spec import DEFAULTS, SETTINGS
 from ..text.units import format_bytes
 
 FAIL_BELOW, FAIL_ABOVE = 0.05, 0.01
-"""Of a speed or batch size, and of memory: the peak of one seed and version repeats, a speed does not."""
+"""Shares for batch size and speed, and for memory: the peak of one seed and version repeats, a speed does not."""
 _WORKLOAD = (
     *("command", "function", "batch", "batch_in", "whole_run", "emulate_ranks", "rank"),
     *(name for name, each in SETTINGS.items() if each.role is Role.WORKLOAD),

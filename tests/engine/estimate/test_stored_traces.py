@@ -20,7 +20,7 @@ from tests.engine.estimate.synthetic_models import model
 
 ROOT = Path(__file__).resolve().parents[3]
 SPEC = RunSpec("bert-tiny", sequence_length=64)
-"""Of settings that are not shipped."""
+"""Has settings that are not shipped."""
 CARDS = [find("a10"), find("a100-80gb")]
 
 
