@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ...machine.cache_folder import cache_folder
+from ...machine.cache_folder import cache_folder, remove_the_oldest
 from ...program import version_of
 from ...settings.setting import Role
 from ...settings.spec import SETTINGS, RunSpec
@@ -66,7 +66,7 @@ def keep(spec: RunSpec, trace: StoredTrace) -> None:
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
-        _remove_the_oldest(path.parent.parent)
+        remove_the_oldest(path.parent.parent.rglob("*.trace"), MOST_FILES, MOST_BYTES)
 
 
 def file_name(spec: RunSpec) -> str:
@@ -117,14 +117,3 @@ def _folder() -> Path:
     installed: dict[str, Any] = versions() | {package: version_of(package) for package in _BESIDE}
     made_by.update(json.dumps(installed, sort_keys=True).encode())
     return cache_folder() / "traces" / made_by.hexdigest()[:24]
-
-
-def _remove_the_oldest(traces: Path) -> None:
-    with suppress(OSError):  # another process may remove the same ones
-        files = [(path, path.stat()) for path in traces.rglob("*.trace")]
-        files.sort(key=lambda each: each[1].st_mtime, reverse=True)
-        held_bytes = 0
-        for number, (path, found) in enumerate(files):
-            held_bytes += found.st_size
-            if number >= MOST_FILES or held_bytes > MOST_BYTES:
-                path.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from ....machine.cache_folder import cache_folder
+from ....machine.cache_folder import cache_folder, remove_the_oldest
 
 PREFIX, SUFFIX = "failed-start-", ".log"
 MOST_KEPT = 50
@@ -33,13 +33,6 @@ def kept_log(log: Path) -> Path | None:
             kept = partial.replace(folder / name)
         finally:
             partial.unlink(missing_ok=True)  # where the disk was full
-        _remove_the_oldest(folder)
+        remove_the_oldest(folder.glob(f"{PREFIX}*{SUFFIX}"), MOST_KEPT)
         return kept
     return None
-
-
-def _remove_the_oldest(folder: Path) -> None:
-    with suppress(OSError):  # another run may remove the same ones
-        logs = sorted(folder.glob(f"{PREFIX}*{SUFFIX}"), key=lambda each: each.stat().st_mtime)
-        for each in logs[:-MOST_KEPT]:
-            each.unlink(missing_ok=True)
