@@ -100,29 +100,18 @@ def _size(text: str) -> int:
         raise click.BadParameter(str(exc)) from exc
 
 
+def _share_option(name: str, usual: float, help: str) -> click.Option:
+    shown = f"{usual:.0%}"
+    return option(name, type=_share, default=str(usual), panel=ALLOWED, metavar="SHARE", help=help, default_text=shown)
+
+
 def _params() -> list[click.Parameter]:
     return [
         argument("result", required=True, type=Text("file"), panel=COMPARED, help="JSON of a result, or -"),
         option("--baseline", panel=COMPARED, metavar="URL|FILE", help="Result, API address of a run, or portal"),
         flag("--trusted-only", panel=COMPARED, help="Refuse a reported run that its portal does not trust"),
-        option(
-            "--fail-below",
-            type=_share,
-            default=str(FAIL_BELOW),
-            panel=ALLOWED,
-            metavar="SHARE",
-            help="How much lower than the baseline batch size and speed may be",
-            default_text=f"{FAIL_BELOW:.0%}",
-        ),
-        option(
-            "--fail-above",
-            type=_share,
-            default=str(FAIL_ABOVE),
-            panel=ALLOWED,
-            metavar="SHARE",
-            help="How much more memory than the baseline it may take",
-            default_text=f"{FAIL_ABOVE:.0%}",
-        ),
+        _share_option("--fail-below", FAIL_BELOW, "How much lower than the baseline batch size and speed may be"),
+        _share_option("--fail-above", FAIL_ABOVE, "How much more memory than the baseline it may take"),
         option(
             "--max-memory",
             type=_size,
