@@ -44,7 +44,7 @@ from .options import (
     spec_of,
 )
 from .printing.console import Console
-from .printing.estimate_table import stop_note
+from .printing.estimate_table import memory_at, stop_note
 from .printing.output import info_event, print_json
 from .printing.terminal import BOLD, say, say_lines, table_lines, width_of, wrapped
 
@@ -156,9 +156,7 @@ def _by_result(options: SimpleNamespace, names: Mapping[str, str]) -> int:
 
 def _choice_of_estimate(made: Estimate, batch_size: int) -> CardChoice:
     ranks = made.spec.ranks
-    card, at = gpus.find(made.gpu.id), made.at_batch_size(share_of(batch_size, ranks))
-    assert at is not None  # it was requested
-    used_bytes = at.device_used_bytes or at.peak_allocated_bytes
+    card, used_bytes = gpus.find(made.gpu.id), memory_at(made, share_of(batch_size, ranks)).used_bytes
     each = f"each of {ranks} " if ranks > 1 else ""
     basis = (
         f"ESTIMATE, nothing was measured: {made.spec.model} with batch {batch_size:,} needs "

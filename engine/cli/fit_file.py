@@ -17,16 +17,17 @@ from ..estimate.types import Estimate
 from ..estimate.what_to_change import Scope, Variant, WhatToChange
 from ..program import PROGRAM
 from ..settings.catalog import WORKLOADS
+from ..settings.spec_checks import numbers_setting
 from ..text.units import format_bytes, format_percent
 from ..training_files.changed_file import changeable, changed_text, lines_of, write
 from ..training_files.entries import SUFFIXES, Entry
 from ..training_files.tools import Meaning
-from ..training_files.training_file import TrainingFile, read_training_file, strategy_of
+from ..training_files.training_file import TrainingFile, read_training_file
 from ..trainings.catalogue.counted import counted
 from .exit_status import EXIT_FITS_NOT
 from .options import settings_given
 from .printing.console import Console
-from .printing.estimate_table import title
+from .printing.estimate_table import memory_at, title, used_text
 from .printing.output import info_event, print_json
 from .printing.terminal import BOLD, say, say_lines, table_lines, width_of, wrapped
 
@@ -61,14 +62,15 @@ def fit_file(options: SimpleNamespace) -> int:
 
 
 def _read(options: SimpleNamespace) -> TrainingFile:
-    path = Path(options.model)
     given = settings_given(SimpleNamespace(**{**vars(options), "model": None}))
-    if given.get("ranks") is not None:
-        given["ranks"] = int(given["ranks"])
-        given.setdefault("strategy", strategy_of(read_training_file(path, {})))
+    if "ranks" in given:
+        counts = numbers_setting("ranks", given["ranks"], "4")
+        if len(counts) != 1:
+            raise SpecError("ranks", "is one number for a file")
+        (given["ranks"],) = counts
     if options.batch_size is not None:
         given["current_batch_size"] = options.batch_size
-    return read_training_file(path, given)
+    return read_training_file(Path(options.model), given)
 
 
 def _change(file: TrainingFile, found: WhatToChange) -> tuple[Variant, dict[str, Any]] | None:
@@ -105,11 +107,8 @@ def _headline(file: TrainingFile, estimates: Sequence[Estimate], fitting: Sequen
         words = f"ESTIMATE: {file.path.name} {of_all}{first}"
     else:
         (made,) = estimates
-        at = made.at_batch_size(size)
-        assert at is not None  # it was requested
-        figures = (
-            f"{format_bytes(at.device_used_bytes or at.peak_allocated_bytes)} of {format_bytes(made.gpu.total_bytes)}"
-        )
+        at = memory_at(made, size)
+        figures = f"{format_bytes(at.used_bytes)} of {format_bytes(made.gpu.total_bytes)}"
         margin = format_percent(made.margin_fraction)
         outcome = "fits" if fitting else f"may not fit: not with {margin} more" if at.fits else "does not fit"
         words = f"ESTIMATE: {file.path.name} {outcome} on {made.place}: {figures} at batch {size:,}"
@@ -119,11 +118,9 @@ def _headline(file: TrainingFile, estimates: Sequence[Estimate], fitting: Sequen
 def _rows(estimates: Sequence[Estimate], size: int, width: int | None) -> list[str]:
     rows = []
     for made in sorted(estimates, key=lambda each: each.gpu.total_bytes):
-        at = made.at_batch_size(size)
-        assert at is not None  # it was requested
-        used = f"{format_bytes(at.device_used_bytes or at.peak_allocated_bytes)}{'' if at.fits else ' x'}"
+        at = memory_at(made, size)
         sizes = map(made.size_text, (made.largest_batch_size, made.safe_batch_size))
-        rows.append((made.place, format_bytes(made.gpu.total_bytes), used, *sizes))
+        rows.append((made.place, format_bytes(made.gpu.total_bytes), used_text(at), *sizes))
     headings = ("GPU", "memory", f"batch {size:,}", "largest", "with margin")
     return ["", *table_lines(headings, rows, width, right=range(1, len(headings)))]
 

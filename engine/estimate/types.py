@@ -90,6 +90,11 @@ class EstimateAt:
     by_kind: KindBytes
 
     @property
+    def used_bytes(self) -> int:
+        """The memory that the device uses; of a CPU, that of the training."""
+        return self.device_used_bytes or self.peak_allocated_bytes
+
+    @property
     def memory_bytes(self) -> int:
         """The memory of the training itself: reserved where an allocator reserves, else allocated."""
         return self.peak_allocated_bytes if self.peak_reserved_bytes is None else self.peak_reserved_bytes

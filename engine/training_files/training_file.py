@@ -93,7 +93,7 @@ def read_training_file(path: Path, given: Mapping[str, Any]) -> TrainingFile:
     reader = _Reader(tool, entries)
     model = {"task": LANGUAGE_MODEL} if "config" in given else settings_of_model(reader.model(), path.parent)
     try:
-        spec = RunSpec.from_dict(reader.settings() | model | dict(given))
+        spec = RunSpec.from_dict(reader.settings() | reader.shared(given.get("ranks")) | model | dict(given))
     except SpecError as error:
         raise reader.named(error) from error
     if tool is TORCHTUNE:
@@ -140,12 +140,14 @@ class _Reader:
     def settings(self) -> dict[str, Any]:
         self._refuse_other_objectives()
         trains_adapters = self._trains_adapters()
+        sizes, step = self._sizes(), self._step()
+        precision = self._precision(trains_adapters=trains_adapters)
         return {
             **self.tool.library,
-            **self._sizes(),
-            **self._step(),
-            **self._precision(trains_adapters=trains_adapters),
-            **(self._adapters() if trains_adapters else {}),
+            **sizes,
+            **step,
+            "precision": precision,
+            **(self._adapters(precision) if trains_adapters else {}),
             **self._loss(),
         }
 
@@ -155,7 +157,7 @@ class _Reader:
             reason = (
                 f"{entry.value} holds more than one forward pass of one model: {', '.join(_SUPERVISED)} are estimated"
             )
-            raise refused(entry.line, entry.key, reason)
+            raise self._refusal(M.OBJECTIVE, reason)
 
     def model(self) -> Entry:
         entry = self.found.get(M.MODEL)
@@ -182,18 +184,30 @@ class _Reader:
             )
         if not self.value(M.PACKING):
             self.assumed.append("every row is as long as the longest that is allowed: shorter ones take less")
-        if several := self.found.get(M.SEVERAL_GPUS):
-            self.assumed.append(
-                f"one GPU: {several.key} shares a training over several, name their number with --ranks"
-            )
         return settings
 
+    def shared(self, ranks: int | None) -> dict[str, Any]:
+        """Return how the file shares a training over these ranks; without their number it is of one GPU."""
+        several = self.found.get(M.SEVERAL_GPUS)
+        if ranks is None:
+            if several is not None:
+                said = f"one GPU: {several.key} shares a training over several, name their number with --ranks"
+                self.assumed.append(said)
+            return {}
+        text = "" if several is None else f"{several.key} {several.value}".lower()
+        if any(word in text for word in ("fsdp", "z3", "zero3")):
+            return {"strategy": FSDP}
+        return {"strategy": ZERO1 if "zero1" in text or "z1" in text else DDP}
+
     def _whole_number(self, meaning: Meaning, value: Any) -> int:
-        entry = self.found.get(meaning)
         if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < 1:
-            line, key = (entry.line, entry.key) if entry else (1, self.tool.key_of(meaning))
-            raise refused(line, key, f"{str(value)[:40]!r} is no whole number from 1 to {MAX_BATCH_SIZE:,}")
+            raise self._refusal(meaning, f"{str(value)[:40]!r} is no whole number from 1 to {MAX_BATCH_SIZE:,}")
         return int(value)
+
+    def _refusal(self, meaning: Meaning, reason: str) -> SpecError:
+        """Return the error about a key of the file, or about one that it would have in its first line."""
+        entry = self.found.get(meaning) or Entry(self.tool.key_of(meaning), None, 1)
+        return refused(entry.line, entry.key, reason)
 
     def _step(self) -> dict[str, Any]:
         checkpoints = self.value(M.CHECKPOINTING)
@@ -201,20 +215,17 @@ class _Reader:
             self.assumed.append(f"what {checkpoints} moves to the host stays on the GPU: less may be taken")
         has_freed_gradients = bool(self.value(M.FREED_GRADIENTS))
         attention = self._attention()
+        if self.value(M.COMPILE):
+            self.assumed.append("torch.compile left out: what it joins and frees is not in a trace")
         return {
             "optimizer": self._optimizer(),
             "gradient_checkpointing": bool(checkpoints) and not self.value(M.NO_CHECKPOINTING),
             "clip_grad_norm": bool(self.value(M.CLIP)) and not has_freed_gradients,
-            "torch_compile": False if not self.value(M.COMPILE) else self._compiled(),
             "offload_activations": self.value(M.OFFLOAD_ACTIVATIONS) is True,
             **({"gradients": FREED} if has_freed_gradients else {}),
             **({"attention": attention} if attention else {}),
             **({"sequences": "packed"} if self.value(M.PACKING) and not self._is_flash() else {}),
         }
-
-    def _compiled(self) -> bool:
-        self.assumed.append("torch.compile left out: what it joins and frees is not in a trace")
-        return False
 
     def _is_flash(self) -> bool:
         named = str(self.value(M.ATTENTION) or "")
@@ -231,50 +242,47 @@ class _Reader:
         return None
 
     def _optimizer(self) -> str:
-        named = self.value(M.OPTIMIZER)
-        entry = self.found.get(M.OPTIMIZER)
-        found = OPTIMIZERS.get(str(named))
+        named = str(self.value(M.OPTIMIZER))
+        found = OPTIMIZERS.get(named)
         if found is None:
-            line, key = (entry.line, entry.key) if entry else (1, self.tool.key_of(M.OPTIMIZER))
-            raise refused(line, key, f"{str(named)[:80]!r} is not estimated: one of {', '.join(OPTIMIZERS)}")
+            raise self._refusal(M.OPTIMIZER, f"{named[:80]!r} is not estimated: one of {', '.join(OPTIMIZERS)}")
         if found == "adamw" and any(each.key == "optimizer.fused" and each.value for each in self.entries):
             return "adamw-fused"
         return found
 
-    def _precision(self, *, trains_adapters: bool) -> dict[str, Any]:
+    def _precision(self, *, trains_adapters: bool) -> str:
         weights = str(self.value(M.WEIGHTS_TYPE) or "")
         is_half = self.value(M.BF16) in (True, "auto", "true", "full") or weights in ("bf16", "bfloat16")
         if not is_half and not self.value(M.FP16):
-            return {"precision": "tf32" if self.value(M.TF32) else "fp32"}
+            return "tf32" if self.value(M.TF32) else "fp32"
         has_half_weights = bool(self.value(M.PURE_BF16)) or weights in ("bf16", "bfloat16", "float16", "fp16", "auto")
         has_half_weights = has_half_weights or (trains_adapters and self.tool.without.get(M.FLASH) == "auto")
         if not has_half_weights:
             if self.tool is TRL and M.WEIGHTS_TYPE not in self.found:
                 self.assumed.append("weights in fp32: the file names no dtype")
-            return {"precision": "bf16" if is_half else "fp16"}
+            return "bf16" if is_half else "fp16"
         if not is_half:
             self.assumed.append("fp16 weights read as bf16 ones: they take as much")
-        return {"precision": PURE_BF16}
+        return PURE_BF16
 
     def _trains_adapters(self) -> bool:
         if self.tool is TORCHTUNE:
             return M.LORA_RANK in self.found
-        entry, value = self.found.get(M.ADAPTER), self.value(M.ADAPTER)
+        value = self.value(M.ADAPTER)
         if value in ("lora", "qlora", True):
             return True
         if value in (None, False, "full", ""):
             return False
-        line, key = (entry.line, entry.key) if entry else (1, self.tool.key_of(M.ADAPTER))
-        raise refused(line, key, f"{str(value)[:40]!r} is not estimated: full, lora or qlora are")
+        raise self._refusal(M.ADAPTER, f"{str(value)[:40]!r} is not estimated: full, lora or qlora are")
 
-    def _adapters(self) -> dict[str, Any]:
+    def _adapters(self, precision: str) -> dict[str, Any]:
         is_4_bit = bool(self.value(M.FOUR_BITS)) or self.value(M.BITS) == 4 or self.value(M.ADAPTER) == "qlora"
         if self.tool is TORCHTUNE:
             is_4_bit = any(each.key == "model.quantize_base" and each.value for each in self.entries)
             is_4_bit = is_4_bit or ".qlora_" in str(self.found[M.MODEL].value)
         quantizer = self.found.get(M.QUANTIZER)
         if quantizer is not None and quantizer.value not in ("bnb", "bitsandbytes"):
-            raise refused(quantizer.line, quantizer.key, f"{quantizer.value} is not estimated: bnb is")
+            raise self._refusal(M.QUANTIZER, f"{quantizer.value} is not estimated: bnb is")
         settings: dict[str, Any] = {
             "lora_rank": self._whole_number(M.LORA_RANK, self.value(M.LORA_RANK)),
             "lora_targets": self._targets(),
@@ -284,7 +292,7 @@ class _Reader:
             "load_in_8bit": not is_4_bit and (bool(self.value(M.EIGHT_BITS)) or self.value(M.BITS) == 8),
         }
         has_half_adapters = self.tool is TORCHTUNE or (self.tool is TRL and is_4_bit)
-        if self._precision(trains_adapters=True)["precision"] == PURE_BF16:
+        if precision == PURE_BF16:
             settings["lora_weights"] = BF16 if has_half_adapters else FP32
         if is_4_bit:
             is_double = self.value(M.DOUBLE_QUANTIZATION) is not False
@@ -307,12 +315,3 @@ class _Reader:
             return {}
         self.assumed.append(f"the fused loss read as one in chunks of {LIGER_CHUNK_TOKENS:,} tokens, computed again")
         return {"loss_chunk_tokens": LIGER_CHUNK_TOKENS, "loss_chunk_logits": RECOMPUTED}
-
-
-def strategy_of(file: TrainingFile) -> str:
-    """Return how the file shares a training over several GPUs."""
-    entry = file.line_of(M.SEVERAL_GPUS)
-    text = "" if entry is None else f"{entry.key} {entry.value}".lower()
-    if "fsdp" in text or "z3" in text or "zero3" in text:
-        return FSDP
-    return ZERO1 if "zero1" in text or "z1" in text else DDP

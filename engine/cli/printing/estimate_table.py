@@ -59,24 +59,27 @@ def answer(estimates: Sequence[Estimate], batch_size: int | None = None) -> str:
 
 
 def _row(made: Estimate, batch_size: int) -> tuple[str, ...]:
-    at = _memory_at(made, batch_size)
-    used_bytes = at.device_used_bytes or at.peak_allocated_bytes
     return (
         made.place,
         format_bytes(made.gpu.total_bytes),
         *map(made.size_text, (made.largest_batch_size, made.safe_batch_size)),
-        f"{format_bytes(used_bytes)}{'' if at.fits else ' x'}",
+        used_text(memory_at(made, batch_size)),
     )
 
 
-def _memory_at(made: Estimate, batch_size: int) -> EstimateAt:
+def used_text(at: EstimateAt) -> str:
+    """Write "9.3 GiB", and "9.3 GiB x" for what does not fit."""
+    return f"{format_bytes(at.used_bytes)}{'' if at.fits else ' x'}"
+
+
+def memory_at(made: Estimate, batch_size: int) -> EstimateAt:
     at = made.at_batch_size(batch_size)
     assert at is not None  # it was requested
     return at
 
 
 def _at_batch(estimates: Sequence[Estimate], batch_size: int) -> list[str]:
-    all_at = [_memory_at(made, batch_size) for made in estimates]
+    all_at = [memory_at(made, batch_size) for made in estimates]
     crosses = ["x: does not fit."] if any(not at.fits for at in all_at) else []
     if len(all_at) > 1:
         order = "Rows: the least memory first."

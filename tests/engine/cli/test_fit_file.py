@@ -64,7 +64,9 @@ def test_several_gpus_take_the_strategy_of_the_file(tmp_path, monkeypatch, capsy
     monkeypatch.chdir(tmp_path)
     (tmp_path / "full.yaml").write_text(LLAMA_FACTORY)
     assert main(["fit", "full.yaml", "--gpu", "a100-80gb", "--ranks", "4"]) == 0
-    assert "fits on 4 x NVIDIA A100" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "fits on 4 x NVIDIA A100" in out
+    assert "one GPU" not in out
 
 
 @pytest.mark.parametrize(
@@ -73,6 +75,8 @@ def test_several_gpus_take_the_strategy_of_the_file(tmp_path, monkeypatch, capsy
         (("no.yaml",), "no.yaml cannot be read: No such file"),
         (("qlora.yml", "--write", "new.yml"), "--write: is for one GPU"),
         (("qlora.yml", "--gpu", "t5"), "t5"),
+        (("qlora.yml", "--ranks", "2,4"), "--ranks: is one number for a file"),
+        (("qlora.yml", "--ranks", "many"), "--ranks: "),
         (("qlora.yml", "--batch-size", "0"), "line 9: micro_batch_size: "),
         (("llama-3.2-2b",), "llama-3.2-2b"),
     ],
