@@ -1,7 +1,7 @@
-"""Holds the starts of a search between blocks of steps, so that their sizes take turns within seconds.
+"""Holds starts between blocks of steps, so that their sizes take turns within seconds.
 
-On a CPU all are held that fit beside each other; on a card, whose whole memory a search needs, those behind it. A size
-whose start was not kept, or has ended by itself, is started anew for its block.
+On a CPU all are held that fit beside each other and read the memory of few steps; on a card, whose whole memory a
+search needs, those behind it. A size whose start was not kept, or has ended by itself, is started anew for its block.
 """
 
 from __future__ import annotations
@@ -34,6 +34,11 @@ from .to_compare import MOST_SECONDS, block_seconds, method_of, sizes_to_compare
 
 OF_SEARCH = (Purpose.SEARCH, Purpose.CONFIRM)
 ALIVE_SECONDS = 5.0
+MOST_STEPS_READ = 20
+"""A CPU's start that read the memory of more steps is not held: it trains on in a heap whose end the C library keeps.
+
+Alone, a training of quick steps gives that end back and asks for it again in each step, and is up to twice as slow.
+"""
 
 
 @dataclass(kw_only=True)
@@ -102,6 +107,8 @@ class Seats(HeldStarts[int]):
         self.timed_starts: list[Probe] = []
         self.first_timed: dict[int, Evidence] = {}
         """The first timed starts of sizes whose data ended before a step was timed in the search."""
+        self.has_waited = False
+        """Whether a start waited for its turn, whether or not it was then held."""
         self.are_forks = is_warm(sweep.spec)  # of a server, one at a time: as blocks of one process, they are alike
         self.may_hold = self.may_hold and sweep.spec.compare_speed and not self.are_forks
 
@@ -115,7 +122,8 @@ class Seats(HeldStarts[int]):
 
     def candidates(self, largest: int) -> Candidates | NotCompared:
         """Return the sizes to compare, or why there are none."""
-        cores, are_held, sweep = len(usable_cores()), bool(self.held), self.sweep
+        cores, sweep = len(usable_cores()), self.sweep
+        are_held = bool(self.held) or (self.may_hold and self.has_waited and sweep.is_on_cpu)
         return sizes_to_compare(sweep.spec, sweep.device, sweep.probes, largest, cores=cores, are_held=are_held)
 
     def compare(self, largest: int) -> Comparison:
@@ -182,10 +190,11 @@ class Seats(HeldStarts[int]):
 
     def _start(self, batch_size: int, purpose: Purpose, watching: Watching) -> tuple[list[Reading], Ended]:
         def hold(started: Started, readings: list[Reading]) -> bool:
-            if purpose in OF_SEARCH and any(each.card for each in readings):
-                return False
-            self.held[batch_size] = started
-            return True
+            self.has_waited = True
+            is_of_use = purpose not in OF_SEARCH or not any(map(_trains_otherwise_than_alone, readings))
+            if is_of_use:
+                self.held[batch_size] = started
+            return is_of_use
 
         once = partial(start, self.sweep.begin, batch_size, on_tick=self._saying(batch_size, purpose), hold=hold)
         seconds = self.sweep.seconds_of_a_start(batch_size)
@@ -205,6 +214,11 @@ class Seats(HeldStarts[int]):
     def _taken_bytes(self, batch_size: int) -> int:
         known = self.sweep.evidence.get(batch_size)
         return 0 if known is None else known.probe.device_used_bytes or known.probe.peak_allocated_bytes or 0
+
+
+def _trains_otherwise_than_alone(searched: Reading) -> bool:
+    """Whether a start of the search is none to time: on a card it keeps what others need, on a CPU see above."""
+    return bool(searched.card) or max(searched.read_steps().values(), default=0) > MOST_STEPS_READ
 
 
 def _block_of(evidence: Evidence, watch: MachineWatch, seconds: float, *, was_held: bool) -> TimedBlock:

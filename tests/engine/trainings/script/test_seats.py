@@ -25,7 +25,7 @@ from engine.trainings.script.speed.seats import Seats
 from engine.trainings.script.start.command import begin_command
 from engine.trainings.script.start.launch import Started, Watching
 from tests.engine.questions.answers.answers import differing
-from tests.engine.trainings.script.test_evidence import reading, steps
+from tests.engine.trainings.script.test_evidence import MEMORY_STEPS, reading, steps
 
 SIZES = (16, 38, 40)
 FIVE_BATCHES = """
@@ -147,6 +147,18 @@ def test_the_search_of_a_card_holds_nothing_of_it(seats_of: Callable[[Machine], 
         assert not seats.held
         search(seats, 40, purpose=Purpose.CURVE)
         assert [*seats.held] == [40]
+
+
+def test_a_start_on_a_cpu_that_read_many_steps_makes_way_for_one_whose_heap_is_as_alone(
+    seats_of: Callable[[Machine], Seats], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seats_module, "MOST_STEPS_READ", MEMORY_STEPS - 1)
+    machine = Machine()
+    with seats_of(machine) as seats:
+        search(seats, 16, 38)
+        assert not seats.held
+        assert [seats.time(size).batch_size for size in (16, 38, 16)] == [16, 38, 16]
+    assert machine.sizes_started == [16, 38, 16, 38]
 
 
 def test_where_a_start_fails_beside_others_it_is_made_alone_and_none_is_held_from_then_on(
