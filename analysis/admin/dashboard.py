@@ -15,7 +15,7 @@ from analysis.lists.use.load import HELD_MAX, held_since
 from analysis.models import Device, Run, State
 
 DAYS = 30
-_SILENT_SHOWN = 10
+_SILENT_SHOWN = _BARS_SHOWN = 10
 _BAR_WIDTH = 100.0
 
 
@@ -34,7 +34,8 @@ def dashboard() -> dict[str, Any]:
         "totals": totals,
         "unused": bars([("unused", unused_percent, "bar-bad"), ("in use", 100 - unused_percent)], full=100.0),
         "states": bars((State(state).label, counts.get(state, 0), f"state-{state}") for state in State),
-        "gpu_hours": gpu_hours,
+        "gpu_hours": gpu_hours[:_BARS_SHOWN],
+        "more_gpus": max(0, len(gpu_hours) - _BARS_SHOWN),
         "all_gpu_hours": sum(bar["value"] for bar in gpu_hours),
         "days": DAYS,
         "oldest_waiting": waiting.only("id", "model", "state", "created_at").first(),

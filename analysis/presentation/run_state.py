@@ -148,19 +148,19 @@ def ending(run: Run, state: State) -> tuple[str, str]:
     return title.format(model_name(run.model), run_place(run)), explanation
 
 
-def advice(run: Run) -> list[str]:
+def advice(run: Run, *, has_log: bool) -> list[str]:
     if run.state == State.CANCELLED:
         return ["Start it again: a new run measures again, and this page stays unchanged."]
     if run.state == State.INTERRUPTED:
         return list(executor_of(run).after_interruption)
     usual = "Run it again; if it fails in the same way, change the settings that the message names."
-    log = "Read the end of the log below: it shows the engine’s last output."
+    log = ["Read the end of the log below: it shows the engine’s last output."] if has_log else []
     if run.is_reported and STAYED in run.error_message:
-        log = (
+        log = [
             f"What it printed stayed on {run.reported_from}, where the failed command named its log "
             "(~/.cache/memorymark). Start it with --report-output to see the last lines here too."
-        )
-    return [_ADVICE.get(run.error_code, usual), log]
+        ]
+    return [_ADVICE.get(run.error_code, usual), *log]
 
 
 _ADVICE = {
@@ -177,7 +177,8 @@ _ADVICE = {
 }
 
 
-DONE, NOW, LATER = "done", "now", "later"
+DONE, NOW, LATER, SKIPPED = "done", "now", "later", "skipped"
+NO_ESTIMATE = "none could be made"
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +213,7 @@ def run_steps(run: Run, known: SoFar, estimate: EstimatedCard | None, progress: 
     now = phases.index(run.phase) if run.phase in phases else (len(phases) if run.phase == "finished" else 0)
     states = [DONE if place < now else NOW if place == now else LATER for place in range(len(phases))]
     steps = [
-        Step(PHASE_NAMES[name], state, "" if state == LATER else _fact(name, state, known, estimate, progress))
+        _step(name, state, "" if state == LATER else _fact(name, state, known, estimate, progress))
         for name, state in zip(phases, states, strict=True)
     ]
     if not progress.get("cards"):
@@ -222,6 +223,10 @@ def run_steps(run: Run, known: SoFar, estimate: EstimatedCard | None, progress: 
     else:
         share = min(1.0, float(progress["cards_done"]) / float(progress["cards"]))
     return Steps(tuple(steps), min(now + 1, len(phases)), round(100 * (now + share) / len(phases)))
+
+
+def _step(phase: str, state: str, fact: str) -> Step:
+    return Step(PHASE_NAMES[phase], SKIPPED if fact == NO_ESTIMATE else state, fact)
 
 
 def _fact(phase: str, state: str, known: SoFar, estimate: EstimatedCard | None, progress: Mapping[str, Any]) -> str:
@@ -237,7 +242,7 @@ def _fact(phase: str, state: str, known: SoFar, estimate: EstimatedCard | None, 
         return _going_on(phase, known, trying, step, progress) or stage
     if phase == "estimating":
         if estimate is None:  # it is told when the device is open
-            return "" if known.phase == "preparing" else "none could be made"
+            return "" if known.phase == "preparing" else NO_ESTIMATE
         return f"{estimate.largest_batch_size:,} expected" if estimate.largest_batch_size else "nothing should fit"
     return finding_of_phase(phase, known)
 

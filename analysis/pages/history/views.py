@@ -17,6 +17,7 @@ from analysis.accounts.middleware import for_readers
 from analysis.accounts.rate_limit import EXPORT, RateLimited, check_rate_limit
 from analysis.audit.record import record
 from analysis.http.errors import error_page, wants_json
+from analysis.http.page_requests import portal_address
 from analysis.http.query_string import BadQuery, is_row_id, without_empty
 from analysis.lists.runs.actions import ACTIONS
 from analysis.lists.runs.columns import Column
@@ -154,7 +155,7 @@ def _context(request: HttpRequest, wanted: HistoryFilter, page: Page[Run]) -> di
         "tags": Tag.objects.values_list("name", flat=True)[:TAGS_OFFERED],
         "more_fields": [wanted.form[name] for name in RunFilter.base_filters if name not in RunFilter.MAIN],
         "actions": [(key, action) for key, action in ACTIONS.items() if action.is_for_deleted == are_deleted],
-        "analyze_address": request.build_absolute_uri(reverse("analyze")),
+        "portal_address": portal_address(request),
     }
 
 

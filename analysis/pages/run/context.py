@@ -40,7 +40,8 @@ def ended_context(run: Run) -> dict[str, Any]:
     if presentation_of(run).shows_probes:
         measured = "The measurements until then are below." if Measurement.objects.of(run).exists() else ""
         explanation = f"{explanation} {measured or 'Nothing had been measured by then.'}"
-    return {"title": title, "explanation": explanation, "advice": run_state.advice(run), **_measured_until_then(run)}
+    advice = run_state.advice(run, has_log=RunLog.objects.of(run).exists())
+    return {"title": title, "explanation": explanation, "advice": advice, **_measured_until_then(run)}
 
 
 def unreadable_context(run: Run, why: UnreadableError) -> dict[str, Any]:

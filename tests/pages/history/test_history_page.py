@@ -37,7 +37,7 @@ def numbers(text: str) -> list[int]:
 def test_no_runs_yet_says_how_to_get_the_first(alice_client):
     text = page(alice_client)
     assert "Start the first run" in text
-    assert "curl -u alice" in text
+    assert "memorymark tune --report-to http://testserver" in text
 
 
 def test_no_match_says_which_filters_and_how_to_clear_them(alice_client):
