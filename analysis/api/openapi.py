@@ -111,7 +111,8 @@ def _name_in(body: Schema) -> str:
 
 
 def first_sentence(text: str) -> str:
-    return " ".join(text.split()).partition(". ")[0].removesuffix(".")
+    """Return it without code marks: a summary is plain text."""
+    return " ".join(text.split()).partition(". ")[0].removesuffix(".").replace("`", "")
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -16,10 +17,20 @@ from engine.settings.spec import DEFAULTS, SETTINGS, VALUE_TYPES
 
 AnyForm = TypeVar("AnyForm", bound=forms.Form)
 
+
+class GroupedNumberField(forms.IntegerField):
+    """A whole number that a person may type as pages write it: 1,024."""
+
+    def to_python(self, value: Any) -> int | None:
+        is_grouped = isinstance(value, str) and re.fullmatch(r"\s*\d{1,3}(,\d{3})+\s*", value)
+        number: int | None = super().to_python(value.replace(",", "") if is_grouped else value)
+        return number
+
+
 _FIELDS: dict[type, type[forms.Field]] = {
     str: forms.ChoiceField,
     bool: FlagField,
-    int: forms.IntegerField,
+    int: GroupedNumberField,
     float: forms.FloatField,
 }
 

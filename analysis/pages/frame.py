@@ -45,6 +45,7 @@ _BELOW = {
 """The title of each page below a section, and the page that it stands below."""
 _REACHED_FROM = {
     "analysis:run_create": HOME,  # where a form with errors is answered
+    "api-docs": HELP,
     **dict.fromkeys((TREND, "analysis:trend_acknowledge"), RUNS),
     **{f"analysis:{kind}_start": HELP for kind, pages in BY_KIND.items() if pages.help_text},
 }

@@ -18,11 +18,11 @@ def describe_pair(pair: BatchPair, devices: int) -> str:
 
 
 def describe_speed(pair: BatchPair) -> str:
-    """Write "161.3 samples/s [154.0, 168.2]"; empty where it was not measured."""
+    """Write "161.3 samples/s (154.0 to 168.2)"; empty where it was not measured."""
     if pair.samples_per_second is None:
         return ""
     low, high = pair.samples_per_second_low, pair.samples_per_second_high
-    interval = f"[{low:,.1f}, {high:,.1f}]" if low is not None and high is not None else "(no interval)"
+    interval = f"({low:,.1f} to {high:,.1f})" if low is not None and high is not None else "(no interval)"
     return f"{pair.samples_per_second:,.1f} samples/s {interval}"
 
 

@@ -95,7 +95,10 @@ class Unused:
             newest.setdefault(run.setting, run)
         known = [run for run in newest.values() if run.has_figure]
         advised = [run.advised_bytes for run in known if run.advised_bytes is not None]
-        compared = [run for run in newest.values() if run.saving_usd is not None]
+        with_speeds = {
+            run.setting: run for run in reversed(runs) if run.saving_usd is not None
+        }  # a busy machine has none
+        compared = list(with_speeds.values())
         saving = [run for run in compared if run.saving_usd]
         return cls(
             run_count=len(runs),

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from analysis.http.page_requests import portal_address
 from analysis.http.query_string import FlagField, StrictQueryForm, WholeNumberField, without_empty
-from analysis.http.setting_fields import described_field, setting_field, with_fields
+from analysis.http.setting_fields import GroupedNumberField, described_field, setting_field, with_fields
 from analysis.lists.runs.columns import OF_SCRIPTS
 from analysis.models import Device, Run, State
 from analysis.pages.field_groups import PlacedForm
@@ -124,7 +124,7 @@ def _field(name: str) -> forms.Field:
         return setting_field(name, label="Your batch size today", initial=_DEFAULTS[name])
     if name == "emulate_ranks":
         help_text = "One device stands in for ranks of so many: memory, no speed. Empty: the script’s own ranks."
-        return forms.IntegerField(
+        return GroupedNumberField(
             label="Emulated ranks",
             required=False,
             help_text=help_text,

@@ -9,7 +9,7 @@ from typing import Any
 from django import forms
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
-from analysis.http.setting_fields import described_field, offer, setting_field, with_fields
+from analysis.http.setting_fields import GroupedNumberField, described_field, offer, setting_field, with_fields
 from analysis.models import ALL_GPUS, Device, Run
 from analysis.pages.field_groups import COMMON, TRAINING_NAMES, TRAINING_TOPICS, PlacedForm, Topic, any_needs_a_look
 from analysis.pages.form_choices import describe_input_sizes, describe_limit, models_by_task
@@ -83,7 +83,7 @@ class RunForm(PlacedForm):
         OF_ESTIMATES["frontier"], max_length=200, widget=forms.TextInput(attrs={"placeholder": "128, 256, 512"})
     )
     emulate_ranks = described_field(
-        OF_STARTS["emulate_ranks"], forms.IntegerField, min_value=FEWEST_RANKS, max_value=RANKS_MOST
+        OF_STARTS["emulate_ranks"], GroupedNumberField, min_value=FEWEST_RANKS, max_value=RANKS_MOST
     )
     rank = described_field(OF_STARTS["rank"], max_length=400)
     like = setting_field("like")

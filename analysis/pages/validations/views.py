@@ -15,7 +15,7 @@ from django.urls import path
 from django.views.decorators.http import require_POST, require_safe
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField, without_empty
-from analysis.http.setting_fields import described_field, offer, setting_field, with_fields
+from analysis.http.setting_fields import GroupedNumberField, described_field, offer, setting_field, with_fields
 from analysis.lists.runs.columns import OF_VALIDATIONS
 from analysis.models import Device, Run
 from analysis.pages.field_groups import COMMON, TRAINING_NAMES, TRAINING_TOPICS, PlacedForm, Topic
@@ -47,7 +47,7 @@ class ValidationForm(PlacedForm):
     model = forms.ChoiceField(label="Model")
     device = forms.ChoiceField(label="Device")
     batch_size = described_field(
-        SETTINGS["batch_size"], forms.IntegerField, help_text=SETTINGS["batch_size"].description
+        SETTINGS["batch_size"], GroupedNumberField, help_text=SETTINGS["batch_size"].description
     )
     gradient_tolerance_percent = described_field(
         SETTINGS["gradient_tolerance"],
