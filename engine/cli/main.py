@@ -43,11 +43,14 @@ HELP_SECTIONS = {
         "estimate": ("estimate:COMMAND", "Estimate memory on a GPU you do not have"),
         "fit": ("fit:COMMAND", "Find the GPUs that train a batch size; write a Slurm request"),
     },
+    "Your own training": {
+        "explain": ("explain:COMMAND", "Say why a training died, by its traceback or log"),
+    },
     "Use results": {
         "advise": ("advise:COMMAND", "Keep a global batch exactly; code to paste"),
         "check": ("check:COMMAND", "Stop a pipeline where a training got worse"),
         "sync": ("sync:COMMAND", "Send stored runs to a portal"),
-        "mcp": ("mcp:COMMAND", "Serve fit, tune and check to a coding agent"),
+        "mcp": ("mcp:COMMAND", "Serve fit, tune, check and explain to a coding agent"),
     },
     "Look up": {"list": ("listings:LIST", "List models, GPUs or devices")},
     "": {name: (f"listings:{name.upper()}", f"Short for `list {name}`") for name in ("models", "gpus", "devices")},

@@ -12,7 +12,7 @@ from ..errors import EngineError
 from ..program import IMPORTED_FROM, INSTALLED, PROGRAM
 from .command import Command
 
-HELP = f"""Serve fit, estimate, tune and check to a coding agent (Model Context Protocol, standard input and output).
+HELP = f"""Serve fit, estimate, tune, check and explain to a coding agent by the Model Context Protocol.
 
 Needs the package mcp: {INSTALLED}[mcp].
 
@@ -21,7 +21,8 @@ Needs the package mcp: {INSTALLED}[mcp].
 """
 INSTRUCTIONS = (
     "Memory of PyTorch trainings. `fit` and `estimate` predict, and say so: nothing runs. `tune` runs the user's own "
-    "script many times, for minutes, and proves the largest batch size. `check` compares two results. "
+    "script many times, for minutes, and proves the largest batch size. `check` compares two results; `explain` "
+    "reads what a dead training left. "
     "Quote a figure with the word that stands with it: estimated, measured or certified."
 )
 _ENGINE = __package__.rpartition(".")[0]
@@ -56,13 +57,18 @@ def check(result: str, baseline: str, options: list[str] | None = None) -> dict[
     return _answer("check", result, "--baseline", baseline, *(options or ()))
 
 
-TOOLS = (fit, estimate, tune, check)
+def explain(text: str) -> dict[str, Any]:
+    """Say why a training died, by its traceback, log or scheduler's output. "cannot_tell" is an answer."""
+    return _answer("explain", "-", "--json", given=text)
 
 
-def _answer(*arguments: str) -> dict[str, Any]:
+TOOLS = (fit, estimate, tune, check, explain)
+
+
+def _answer(*arguments: str, given: str = "") -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-c", _START, *arguments],
-        stdin=subprocess.DEVNULL,  # the agent's own stream
+        input=given,  # else it would read the agent's own stream
         capture_output=True,
         text=True,
         check=False,

@@ -46,12 +46,14 @@ def test_an_agent_finds_the_tools_and_reads_their_answers(tmp_path: Path) -> Non
             "tune",
             {"command": ["false"], "options": [*on_cpu, "--batch", "nothing"]},
         ),
+        ("explain", {"text": "slurmstepd: error: Detected 1 oom_kill event in StepId=1.0."}),
     ]
     tools, answers = anyio.run(ask, tmp_path, questions)
-    assert tools == ["fit", "estimate", "tune", "check"]
-    assert [answer["exit_status"] for answer in answers] == [0, 1, 0, 2, 0, 2]
+    assert tools == ["fit", "estimate", "tune", "check", "explain"]
+    assert [answer["exit_status"] for answer in answers] == [0, 1, 0, 2, 0, 2, 0]
     assert answers[0]["result"]["fits"] == ["a10"]
     assert [each["gpu"]["id"] for each in answers[2]["result"]] == ["a10", "t4"]
+    assert answers[6]["result"]["cause"] == "host_memory"
     assert "no-such-model" in " ".join(answers[3]["said"])
 
 
@@ -62,6 +64,7 @@ def test_each_command_of_the_skill_runs_as_it_stands(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "qlora.yml").write_text(AXOLOTL)
+    (tmp_path / "train.log").write_text("RuntimeError: CUDA out of memory.")
     for name in ("result.json", "baseline.json"):
         (tmp_path / name).write_text(json.dumps(BASE))
     assert main(shlex.split(line)) == 0
