@@ -44,6 +44,7 @@ HELP_SECTIONS = {
         "fit": ("fit:COMMAND", "Find the GPUs that train a batch size; write a Slurm request"),
     },
     "Your own training": {
+        "watch": ("watch:COMMAND", "Run it once, as it is: what it uses, whether it lasts, why it died"),
         "explain": ("explain:COMMAND", "Say why a training died, by its traceback or log"),
     },
     "Use results": {

@@ -27,7 +27,7 @@ GROUPS = (
         "How-to",
         "Get one thing done.",
         (
-            *("tune", "not_measurable", "advice", "clusters", "reporting", "ci"),
+            *("tune", "it_died", "not_measurable", "advice", "clusters", "reporting", "ci"),
             *("notifications", "operations", "add_a_model"),
         ),
     ),

@@ -1,6 +1,7 @@
-"""Starts the watch over a training that MemoryMark measures. Without MEMORYMARK_HOOK in the environment it is inert.
+"""Starts the watch over a training that MemoryMark measures, or the record of one that runs as it is.
 
-Python imports it at its start, as its folder is on PYTHONPATH. The user's own file of the same name is run, too.
+Without MEMORYMARK_HOOK in the environment it is inert. Python imports it at its start, as its folder is on PYTHONPATH.
+The user's own file of the same name is run, too.
 """
 
 from __future__ import annotations
@@ -24,12 +25,22 @@ def run_the_users_own() -> None:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-def watch() -> None:
+def record(settings: Any) -> None:
+    import memorymark_imports
+    import memorymark_recorder
+
+    recorder = memorymark_recorder.Recorder(settings)
+    finder = memorymark_imports.AfterImport({"torch": lambda module: recorder.arm(sys.modules.get("torch", module))})
+    sys.meta_path.insert(0, finder)
+    finder.catch_up()
+
+
+def watch(settings: Any) -> None:
     import memorymark_ends
     import memorymark_imports
     import memorymark_watch
 
-    watched = memorymark_watch.begin(json.loads(os.environ["MEMORYMARK_HOOK"]))
+    watched = memorymark_watch.begin(settings)
     memorymark_ends.see_ends(watched)
     way = watched.settings["batch"]
 
@@ -68,5 +79,6 @@ def watch() -> None:
 
 
 if os.environ.get("MEMORYMARK_HOOK"):
-    watch()
+    hook = json.loads(os.environ["MEMORYMARK_HOOK"])
+    (record if hook.get("records") else watch)(hook)
 run_the_users_own()

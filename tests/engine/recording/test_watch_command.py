@@ -1,0 +1,78 @@
+"""`watch` runs a training as it is: its output, exit status and signals are its own, and a report says what it used."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+TRAINING = """
+import sys, time, torch
+torch.manual_seed(0)
+data = torch.utils.data.TensorDataset(torch.randn(4_000, 16))
+loader = torch.utils.data.DataLoader(data, batch_size=10, shuffle=True, num_workers=int(sys.argv[1]))
+model = torch.nn.Linear(16, 4)
+optimizer = torch.optim.AdamW(model.parameters())
+kept = []
+for (inputs,) in loader:
+    optimizer.zero_grad()
+    loss = model(inputs).square().mean()
+    loss.backward()
+    optimizer.step()
+    if sys.argv[2] == "grows":
+        kept.append(torch.ones(100_000))
+        time.sleep(0.01)
+    if sys.argv[2] == "raises" and loss.isfinite():
+        raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
+print(f"{loss.item():.9f}")
+"""
+
+
+def run(*arguments: str, folder: Path, watched: bool = True) -> subprocess.CompletedProcess[str]:
+    (folder / "train.py").write_text(TRAINING)
+    command = [sys.executable, "train.py", *arguments]
+    words = [sys.executable, "-m", "engine", "watch", "--json", "--", *command] if watched else command
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def report_of(done: subprocess.CompletedProcess[str]) -> dict:
+    return json.loads(done.stderr.strip().splitlines()[-1])
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_the_output_and_the_losses_are_those_of_the_command_alone(workers: str, tmp_path: Path) -> None:
+    watched, alone = run(workers, "", folder=tmp_path), run(workers, "", folder=tmp_path, watched=False)
+    assert (watched.returncode, watched.stdout) == (0, alone.stdout)
+    report = report_of(watched)
+    assert (report["steps"], report["batch_size"], report["death"], report["growth"]) == (400, 10, None, None)
+    assert report["peak_bytes"] > 2**20
+
+
+def test_growth_is_told_while_the_training_still_works(tmp_path: Path) -> None:
+    report = report_of(run("0", "grows", folder=tmp_path))
+    assert report["growth"]["bytes_per_step"] == pytest.approx(400_000, rel=0.25)
+
+
+def test_an_error_is_explained_and_keeps_its_status(tmp_path: Path) -> None:
+    done = run("0", "raises", folder=tmp_path)
+    report = report_of(done)
+    assert (done.returncode, report["exit_status"]) == (1, 1)
+    assert report["death"]["headline"] == "A device ran out of memory; the text does not show what took it."
+    assert "RuntimeError: CUDA out of memory" in done.stderr
+
+
+def test_a_signal_ends_watch_as_it_ended_the_command(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "engine", "watch", "--", "sh", "-c", "kill -TERM $$"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == -signal.SIGTERM
+    assert "the command ended with SIGTERM" in done.stderr
+
+
+def test_a_command_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "engine", "watch", "--", "no-such-program"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, "cannot be started" in done.stderr) == (2, True)
