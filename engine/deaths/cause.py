@@ -21,6 +21,10 @@ OTHERS_BYTES, OTHERS_FRACTION = GIB, 0.1
 """Other processes are the cause where they hold the request, this much, and this share of the card."""
 
 
+_CODE_LINE = re.compile(r'(File "[^"\n]*", line \d+[^\n]*\n)(?:\[rank\d+\]:)? {4,}[^\n]*')
+"""A line of a program in a traceback may name any error."""
+
+
 @dataclass(frozen=True, slots=True)
 class Death:
     """Why a training died. `figures` are of an accelerator's message; `step` is the last that its output counted."""
@@ -37,6 +41,7 @@ class Death:
 
 def explain(text: str) -> Death:
     """Return the cause that a text shows. A GPU that ran out explains what followed: killed ranks, timeouts."""
+    text = _CODE_LINE.sub(r"\1", text)
     if (line := _line(OUT_OF_DEVICE_MEMORY, text)) and not _is_of_the_host(line):
         return _of_a_device(text, line)
     for cause, sign in OTHER_ENDS:

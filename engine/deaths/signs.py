@@ -58,7 +58,8 @@ OTHER_ENDS = (
             *(r"insufficient shared memory", r"out of shared memory", r"killed by signal: (?:Bus error|Killed)"),
             *(r"Unexpected bus error", r"unable to write to file <?/torch_"),
             r"(?:/dev/shm|/torch_\w+>?).{0,40}No space left",
-            r"SemLock[^\n]*\n[^\n]*\n?[^\n]*No space left",  # semaphores, too, are made in /dev/shm
+            # semaphores, too, are made in /dev/shm
+            r"multiprocessing/synchronize\.py[^\n]*\n(?:[^\n]*\n){0,3}?[^\n]*No space left",
         ),
     ),
     (

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import SpecError
 from ..machine.host import oom_kills
+from ..machine.parent import die_with_parent
 from ..machine.scratch import scratch_folder
 from ..trainings.script.start.environment import HOOK, HOOK_VARIABLE, visible_devices
 
@@ -23,6 +24,9 @@ FORWARDED = [
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
     if hasattr(signal, name)  # Windows has two of them
 ]
+
+
+OF_A_TERMINAL = [number for number in FORWARDED if signal.Signals(number).name in ("SIGINT", "SIGHUP")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +39,11 @@ class Recording:
 
     @property
     def fullest(self) -> Mapping[str, Any] | None:
-        """The process that failed, or else the one with the highest peak."""
-        return max(self.processes, key=lambda each: (each["error"] is not None, each["peak_bytes"] or 0), default=None)
+        """The process that failed first, or else the one with the highest peak."""
+        failed = [each for each in self.processes if each["error"]]
+        if failed:
+            return min(failed, key=lambda each: each["error"]["at"])
+        return max(self.processes, key=lambda each: each["peak_bytes"] or 0, default=None)
 
 
 def record(command: Sequence[str], device: str) -> Recording:
@@ -48,7 +55,7 @@ def record(command: Sequence[str], device: str) -> Recording:
         variables |= {"PYTHONPATH": path, HOOK_VARIABLE: hook}
         killed_before = oom_kills()
         try:
-            process = subprocess.Popen(list(command), env=variables)
+            process = _started(command, variables)
         except OSError as error:
             raise SpecError("command", f"{command[0]} cannot be started: {error.strerror}") from error
         with _forwarding(process):
@@ -56,12 +63,22 @@ def record(command: Sequence[str], device: str) -> Recording:
         return Recording(status, oom_kills() - killed_before, tuple(_noted(Path(folder))))
 
 
+def _started(command: Sequence[str], variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start it beside this process in a terminal, which sends Ctrl-C to both; else apart, to die with this process.
+
+    A signal to a whole group, as of `timeout`, would otherwise reach the command twice.
+    """
+    if os.isatty(0) or not hasattr(os, "fork"):
+        return subprocess.Popen(list(command), env=variables)
+    return subprocess.Popen(list(command), env=variables, process_group=0, preexec_fn=die_with_parent)
+
+
 @contextmanager
 def _forwarding(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Send signals on to the command. A terminal's Ctrl-C reaches it by itself, so that one is only survived."""
+    """Send signals on to the command, but for those that its terminal sends it."""
 
     def forward(number: int, _: FrameType | None) -> None:
-        if number != signal.SIGINT or not os.isatty(0):
+        if number not in OF_A_TERMINAL or not os.isatty(0):
             process.send_signal(number)
 
     before = {number: signal.signal(number, forward) for number in FORWARDED}

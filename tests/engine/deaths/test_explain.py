@@ -83,6 +83,7 @@ def test_in_a_container_the_process_that_holds_the_tensors_is_its_own() -> None:
         ("EOFError: Ran out of input", Cause.NOT_MEMORY),
         ("OSError: [Errno 24] Too many open files", Cause.NOT_MEMORY),
         ("epoch 3: loss 0.31", Cause.CANNOT_TELL),
+        ('  File "a.py", line 1, in f\n    raise E("NCCL error")\nValueError: boom', Cause.NOT_MEMORY),
     ],
 )
 def test_the_cause_is_the_one_that_the_text_shows(text: str, cause: Cause) -> None:

@@ -1,6 +1,7 @@
 """`watch` runs a training as it is: its output, exit status and signals are its own, and a report says what it used."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -76,3 +77,36 @@ def test_a_command_that_is_not_there_is_refused(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "engine", "watch", "--", "no-such-program"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, "cannot be started" in done.stderr) == (2, True)
+
+
+def test_a_signal_to_a_whole_group_reaches_the_command_once(tmp_path: Path) -> None:
+    (tmp_path / "count.py").write_text(
+        "import signal, time\nseen = []\nsignal.signal(signal.SIGUSR1, lambda *_: seen.append(1))\n"
+        "print('ready', flush=True)\nend = time.monotonic() + 60\n"
+        "while not seen and time.monotonic() < end: time.sleep(0.05)\ntime.sleep(1)\nprint(len(seen))\n"
+    )
+    words = [sys.executable, "-m", "engine", "watch", "--", sys.executable, str(tmp_path / "count.py")]
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(words, cwd=ROOT, text=True, start_new_session=True, **streams) as process:
+        assert process.stdout.readline() == "ready\n"
+        os.killpg(process.pid, signal.SIGUSR1)
+        assert process.stdout.read() == "1\n"
+    assert process.returncode == 0
+
+
+def test_of_several_ranks_the_first_that_failed_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import os, time, torch\n"
+        "rank = os.environ['RANK']\n"
+        "model = torch.nn.Linear(4, 4)\noptimizer = torch.optim.SGD(model.parameters())\n"
+        "model(torch.ones(2, 4)).sum().backward()\noptimizer.step()\n"
+        "time.sleep(0.0 if rank == '1' else 3.0)\n"
+        "raise ValueError('boom') if rank == '1' else ConnectionError('NCCL error: lost')\n"
+    )
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "train.py"]
+    words = [sys.executable, "-m", "engine", "watch", "--json", "--", *torchrun]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.returncode, report_of(done)["death"]["line"]) == (1, "ValueError: boom")

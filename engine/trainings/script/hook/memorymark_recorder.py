@@ -35,7 +35,7 @@ class Recorder:
         self.seconds_between = 0.0
         self.sampled_at = self.written_at = self.loading_seconds = 0.0
         self.batch_size: int | None = None
-        self.error: dict[str, str] | None = None
+        self.error: dict[str, Any] | None = None
         self.page_bytes = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
 
     def arm(self, torch: Any) -> None:
@@ -95,7 +95,7 @@ class Recorder:
     def failed(self, report: Any, kind: Any, exc: Any, trace: Any) -> None:
         if self.is_own() and issubclass(kind, Exception):
             text = "".join(traceback.format_exception(kind, exc, trace))
-            self.error = {"type": kind.__name__, "text": text[-MOST_TEXT:]}
+            self.error = {"at": time.time(), "type": kind.__name__, "text": text[-MOST_TEXT:]}
             self.write("error")
         report(kind, exc, trace)
 
