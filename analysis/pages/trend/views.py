@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from analysis.formatting import round_percent
 from analysis.http.query_string import BadQuery
 from analysis.lists.trend.query import (
+    LOOKED_THROUGH_MAX,
     SAMPLES_MAX,
     TrendForm,
     acknowledgements_of,
@@ -29,18 +30,16 @@ from analysis.permissions import signed_in_user
 from analysis.runs import services
 from analysis.runs.columns.series import SeriesKey
 
-CHOICE_FROM_MAX = 500
-
 
 @require_safe
 def trend(request: HttpRequest) -> HttpResponse:
     if not request.GET:
-        series, more = known_series(newest_measured(CHOICE_FROM_MAX))
+        series, more = known_series(newest_measured(LOOKED_THROUGH_MAX))
         context = {
             "series": series,
             "has_speeds": any(one["speed"] for one in series),
             "more": more,
-            "looked_at": CHOICE_FROM_MAX,
+            "looked_at": LOOKED_THROUGH_MAX,
             "points_needed": POINTS_PER_SIDE_MIN,
             "threshold": round_percent(THRESHOLD),
         }
