@@ -68,7 +68,8 @@ def read_figures(text: str) -> OutOfMemory:
     processes = dict(_processes(message))
     kept = None if allocated is None else allocated + found.get("in_pieces", 0)
     if "own" not in found and kept is not None:
-        own = min((pid for pid, size in processes.items() if size >= kept), key=processes.__getitem__, default=None)
+        alike = [pid for pid, size in processes.items() if kept <= size <= kept + max(CONTEXT_BYTES, kept // 4)]
+        own = min(alike, key=processes.__getitem__, default=None)
         if own is not None:  # in a container the message cannot tell which process is its own
             found["own"] = processes.pop(own)
     others = sum(processes.values())

@@ -125,3 +125,9 @@ def test_the_command_reads_a_file_and_standard_input(
 def test_a_file_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "/nowhere"]) == 2
     assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_process_that_holds_far_more_than_the_tensors_is_another() -> None:
+    text = new("Process 9 has 20.00 GiB memory in use. ", asked="300.00 MiB", free="60.00 MiB", allocated="2.00 MiB")
+    text = text.replace("Including non-PyTorch memory, this process has 22.50 GiB memory in use. ", "")
+    assert explain(text).cause is Cause.ANOTHER_PROCESS
