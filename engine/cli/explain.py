@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from ..deaths.cause import explain
+from ..deaths.snapshot import SUFFIX, read_snapshot
 from ..deaths.words import changes, document, evidence, headline
 from ..errors import SpecError
 from ..program import PROGRAM
@@ -20,7 +21,7 @@ from .printing.terminal import BOLD, say, say_lines, width_of, wrapped
 READ_BYTES = 2 << 20
 """The end of a log that is read: a training dies at its end."""
 STDIN = "-"
-HELP = f"""Say why a training died, by the traceback, log or Slurm output that it left.
+HELP = f"""Say why a training died, by the traceback, log, Slurm output or memory snapshot (.pickle) that it left.
 
 Nothing is run, and torch is not needed. Where the text does not show the cause, the answer is "cannot tell".
 
@@ -32,8 +33,11 @@ python train.py 2>&1 | tee log; {PROGRAM} explain log
 
 
 def _explain(options: SimpleNamespace) -> int:
-    death = explain(printable_lines(_read(options.file)))
-    death = replace(death, line=masked_text(death.line))
+    if options.file.endswith(SUFFIX):
+        death = read_snapshot(Path(options.file))
+    else:
+        death = explain(printable_lines(_read(options.file)))
+        death = replace(death, line=masked_text(death.line))
     if options.json:
         print_json(document(death))
         return 0

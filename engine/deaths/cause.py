@@ -37,6 +37,8 @@ class Death:
     """The line that tells."""
     is_of_a_device: bool = False
     """Whether a GPU, or another accelerator, refused memory."""
+    places: tuple[tuple[str, int], ...] = ()
+    """Lines of the program with the live bytes that they asked for, the most first; known of a snapshot."""
 
 
 def explain(text: str) -> Death:
@@ -69,10 +71,10 @@ def _line(pattern: re.Pattern[str], text: str) -> str:
 
 def _of_a_device(text: str, line: str) -> Death:
     figures, moment, step = read_figures(text), moment_of(text), last_step(text)
-    return Death(_cause_on_a_device(figures, moment, step), moment, figures, step, line, is_of_a_device=True)
+    return Death(cause_on_a_device(figures, moment, step), moment, figures, step, line, is_of_a_device=True)
 
 
-def _cause_on_a_device(figures: OutOfMemory, moment: Moment, step: int | None) -> Cause:
+def cause_on_a_device(figures: OutOfMemory, moment: Moment, step: int | None) -> Cause:
     requested, total = figures.requested or 0, figures.total or 0
     in_pieces = figures.in_pieces or 0
     is_free = (figures.free or 0) >= requested + SPARE_BYTES  # the figures then explain nothing

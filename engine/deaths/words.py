@@ -94,6 +94,7 @@ def evidence(death: Death) -> list[str]:
     """Return what the text says, the line that tells first."""
     said = [f"It says: {death.line[:300]}"] if death.line else []
     said += list(_figures(death.figures))
+    said += [f"{format_bytes(size)} were made at {place}." for place, size in death.places]
     if death.step is not None:
         said.append(f"The last step that it counted: {death.step:,}.")
     return said
@@ -121,6 +122,7 @@ def document(death: Death) -> dict[str, Any]:
             "in_pieces_bytes": figures.in_pieces,
             "others_bytes": figures.others if figures.has_figures else None,
         },
+        "places": [{"place": place, "bytes": size} for place, size in death.places],
         "changes": list(changes(death)),
     }
 

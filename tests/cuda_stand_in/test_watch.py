@@ -73,3 +73,31 @@ def test_another_process_that_holds_the_card_is_named_as_the_cause(cards: Cards,
     assert cards.tenant().take(3 * GIB) == 0
     done, report = watched(cards, tmp_path, "trains", 300_000)
     assert (done.returncode, report["death"]["cause"]) == (1, "another_process"), report["death"]
+
+
+SNAPSHOT = """
+import torch
+torch.cuda.memory._record_memory_history()
+def hold(mib):
+    return torch.empty(mib * 2**18, device="cuda")
+kept = [hold(300) for _ in range(8)]
+del kept[::2]
+try:
+    torch.empty(2**30, device="cuda")
+except torch.cuda.OutOfMemoryError:
+    torch.cuda.memory._dump_snapshot("memory.pickle")
+"""
+
+
+def test_a_snapshot_shows_what_was_live_and_where_it_was_made(cards: Cards, tmp_path: Path) -> None:
+    cards.set(memory=4 * GIB)
+    (tmp_path / "snap.py").write_text(SNAPSHOT.replace("memory.pickle", str(tmp_path / "memory.pickle")))
+    assert cards.run(sys.executable, str(tmp_path / "snap.py"), seconds=300).returncode == 0
+    explained = cards.run(
+        sys.executable, "-m", "engine", "explain", str(tmp_path / "memory.pickle"), "--json", seconds=60
+    )
+    found = json.loads(explained.stdout)
+    assert found["figures"]["requested_bytes"] == 4 * GIB
+    assert found["figures"]["allocated_bytes"] == 4 * 300 * MIB
+    assert found["places"][0]["bytes"] == 4 * 300 * MIB
+    assert found["places"][0]["place"].endswith("snap.py:5 in hold")
