@@ -32,7 +32,7 @@ class Report:
     seconds: float = 0.0
     device: str | None = None
     total_bytes: int | None = None
-    """Of the card; None on a CPU, whose peak is that of the whole process."""
+    """What the card has; None on a CPU, whose peak is that of the whole process."""
     peak_bytes: int | None = None
     waiting_fraction: float | None = None
     batch_size: int | None = None
