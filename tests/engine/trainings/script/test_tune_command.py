@@ -265,7 +265,8 @@ def test_starts_of_a_command_are_compared_in_turns_and_believed() -> None:
     compared = [{block["batch_size"] for block in each["blocks"]} for each in result["speed_rounds"]]
     assert compared == [{2, 8}] * len(compared)  # few on a busy machine
     searched = [p for p in result["probes"] if p["purpose"] != "timing"]
-    assert len(result["training"]["starts"]) == len(searched)  # they waited, and trained the blocks, too
+    again = len({2, 8})  # where the memory of many steps was read, each size is started once more for its blocks
+    assert len(searched) <= len(result["training"]["starts"]) <= len(searched) + again
     if result["speed"]["claim"] == "nothing":  # as on a busy machine
         assert result["recommended"] is None
     else:
