@@ -20,7 +20,6 @@ _PATTERNS = {
     "in_pieces": rf"{_SIZE} is reserved by PyTorch but unallocated|; {_SIZE} cached",
     "reserved": rf"{_SIZE} reserved in total by PyTorch",
     "beside": rf"other allocations: {_SIZE}",
-    "allowed": rf"[.;] {_SIZE} allowed",
 }
 _OF_A_PROCESS = re.compile(rf"Process (\d+) has {_SIZE} memory in use")
 CONTEXT_BYTES, CLEARLY_OTHERS = GIB, 0.25
@@ -40,8 +39,6 @@ class OutOfMemory:
     allocated: int | None = None
     in_pieces: int | None = None
     """What the allocator keeps in pieces that no tensor uses."""
-    allowed: int | None = None
-    """What the process may take of the card at most, where it was told so."""
     others: int = 0
     """What other processes hold."""
     processes: tuple[int, ...] = ()

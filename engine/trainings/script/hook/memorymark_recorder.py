@@ -95,7 +95,7 @@ class Recorder:
     def failed(self, report: Any, kind: Any, exc: Any, trace: Any) -> None:
         if self.is_own() and issubclass(kind, Exception):
             text = "".join(traceback.format_exception(kind, exc, trace))
-            self.error = {"at": time.time(), "type": kind.__name__, "text": text[-MOST_TEXT:]}
+            self.error = {"at": time.time(), "text": text[-MOST_TEXT:]}
             self.write("error")
         report(kind, exc, trace)
 
