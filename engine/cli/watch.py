@@ -37,9 +37,10 @@ def _watch(options: SimpleNamespace) -> int:
         say(json.dumps(document(report, recording.status)), sys.stderr)
     else:
         say("\n".join(["", *wrapped(lines(report, recording.status), width_of(sys.stderr))]), sys.stderr)
-    if recording.status < 0:  # end as the command did, so that a shell or a scheduler sees the same signal
-        signal.signal(-recording.status, signal.SIG_DFL) if -recording.status != signal.SIGKILL else None
-        os.kill(os.getpid(), -recording.status)
+    if (number := -recording.status) > 0:  # end as the command did: a shell or a scheduler sees the same signal
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
     return recording.status
 
 

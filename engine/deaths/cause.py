@@ -44,7 +44,7 @@ class Death:
 def explain(text: str) -> Death:
     """Return the cause that a text shows. A GPU that ran out explains what followed: killed ranks, timeouts."""
     text = _CODE_LINE.sub(r"\1", text)
-    if (line := _line(OUT_OF_DEVICE_MEMORY, text)) and not _is_of_the_host(line):
+    if line := _line(OUT_OF_DEVICE_MEMORY, text):
         return _of_a_device(text, line)
     for cause, sign in OTHER_ENDS:
         if line := _line(sign, text):
@@ -54,10 +54,6 @@ def explain(text: str) -> Death:
         cause = Cause.CANNOT_TELL if is_memory else Cause.NOT_MEMORY
         return Death(cause, moment_of(text), step=last_step(text), line=line, is_of_a_device=is_memory)
     return Death(Cause.CANNOT_TELL, moment_of(text), step=last_step(text))
-
-
-def _is_of_the_host(line: str) -> bool:
-    return "DefaultCPUAllocator" in line
 
 
 def _line(pattern: re.Pattern[str], text: str) -> str:

@@ -17,7 +17,7 @@ from ..errors import SpecError
 from ..machine.host import oom_kills
 from ..machine.parent import die_with_parent
 from ..machine.scratch import scratch_folder
-from ..trainings.script.start.environment import HOOK, HOOK_VARIABLE, visible_devices
+from ..trainings.script.start.environment import HOOK, HOOK_VARIABLE, python_path, visible_devices
 
 FORWARDED = [
     getattr(signal, name)
@@ -49,10 +49,9 @@ class Recording:
 def record(command: Sequence[str], device: str) -> Recording:
     """Run a command to its end; signals go on to it. Raises SpecError where it cannot be started."""
     with scratch_folder() as folder:
-        path = os.pathsep.join((str(HOOK), *filter(None, [os.environ.get("PYTHONPATH")])))
         hook = json.dumps({"records": True, "folder": folder})
         variables = {**os.environ, **visible_devices(device, os.environ.get("CUDA_VISIBLE_DEVICES"))}
-        variables |= {"PYTHONPATH": path, HOOK_VARIABLE: hook}
+        variables |= {"PYTHONPATH": python_path(str(HOOK)), HOOK_VARIABLE: hook}
         killed_before = oom_kills()
         try:
             process = _started(command, variables)

@@ -1,7 +1,7 @@
 """PURE: memory left unused at today's batch size, and what a change saves: by person, by training, and for the lab.
 
-A setting that was measured often counts once, by its newest run: adding up all runs would count it as often as it was
-measured.
+A setting that was measured often counts once, its memory by its newest run and its saving by the newest with speeds:
+adding up all runs would count it as often as it was measured.
 """
 
 from __future__ import annotations
@@ -68,6 +68,14 @@ class MeasuredSetting:
         return self.unused_bytes is not None and bool(self.limit_bytes)
 
 
+def _newest(runs: Iterable[MeasuredSetting]) -> list[MeasuredSetting]:
+    """Return the newest run of each setting of these, given newest first."""
+    newest: dict[Hashable, MeasuredSetting] = {}
+    for run in runs:
+        newest.setdefault(run.setting, run)
+    return list(newest.values())
+
+
 @dataclass(frozen=True, slots=True)
 class Unused:
     """What several runs leave unused and would save. None: no run measured it; 0 was measured.
@@ -90,15 +98,9 @@ class Unused:
     def of(cls, runs: Iterable[MeasuredSetting]) -> Self:
         """Add up these runs, given newest first."""
         runs = list(runs)
-        newest: dict[Hashable, MeasuredSetting] = {}
-        for run in runs:
-            newest.setdefault(run.setting, run)
-        known = [run for run in newest.values() if run.has_figure]
+        known = [run for run in _newest(runs) if run.has_figure]
         advised = [run.advised_bytes for run in known if run.advised_bytes is not None]
-        with_speeds = {
-            run.setting: run for run in reversed(runs) if run.saving_usd is not None
-        }  # a busy machine has none
-        compared = list(with_speeds.values())
+        compared = _newest(run for run in runs if run.saving_usd is not None)  # one on a busy machine has no speeds
         saving = [run for run in compared if run.saving_usd]
         return cls(
             run_count=len(runs),

@@ -32,7 +32,7 @@ class Recorder:
         self.torch: Any = None
         self.steps, self.first_step_at, self.last_step_at = 0, 0.0, 0.0
         self.samples: list[tuple[int, float, int, int]] = []  # step, time, bytes held after it, peak bytes so far
-        self.seconds_between = 0.0
+        self.seconds_between = SAMPLE_SECONDS
         self.sampled_at = self.written_at = self.loading_seconds = 0.0
         self.batch_size: int | None = None
         self.error: dict[str, Any] | None = None
@@ -65,7 +65,7 @@ class Recorder:
         self.steps += 1
         self.last_step_at = now = time.monotonic()
         self.first_step_at = self.first_step_at or now
-        if self.steps <= FIRST_STEPS or now > self.sampled_at + max(SAMPLE_SECONDS, self.seconds_between):
+        if self.steps <= FIRST_STEPS or now > self.sampled_at + self.seconds_between:
             self.sample(now)
 
     def sample(self, now: float) -> None:
@@ -73,7 +73,7 @@ class Recorder:
         self.samples.append((self.steps, now, *self.memory()))
         if len(self.samples) > MOST_SAMPLES:
             del self.samples[FIRST_STEPS::2]
-            self.seconds_between = 2 * max(SAMPLE_SECONDS, self.seconds_between)
+            self.seconds_between *= 2
         if now > self.written_at + WRITE_SECONDS:
             self.write(None)
 

@@ -21,7 +21,7 @@ from ....machine.watch import waiting_policy
 from ..notes.file_changes import WrittenFiles
 from ..spec import FunctionSpec, TuneSpec
 from .config_file import config_copy
-from .environment import HOOK, HOOK_VARIABLE, environment_of, hook_settings
+from .environment import HOOK, HOOK_VARIABLE, environment_of, hook_settings, python_path
 from .launch import Begin, Place, Running, Watching
 from .protection import GUARDIAN, Protection, protection_of, recover
 
@@ -53,7 +53,7 @@ def begin_command(
     variables_of_run: Mapping[str, str] | None = None,
 ) -> Running:
     hook = hook_settings(spec, batch_size, watching, place)
-    path = os.pathsep.join((str(HOOK), *spec.python_path, *filter(None, [os.environ.get("PYTHONPATH")])))
+    path = python_path(str(HOOK), *spec.python_path)
     variables = watching.faster["environment"] if watching.faster else {}
     variables = watching.emulated.variables if watching.emulated else variables
     variables = {**variables, "PYTHONPATH": path, HOOK_VARIABLE: json.dumps(hook)}

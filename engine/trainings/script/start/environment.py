@@ -42,6 +42,11 @@ def hook_settings(
     }
 
 
+def python_path(*first: str) -> str:
+    """Return PYTHONPATH with these folders before those that it has."""
+    return os.pathsep.join((*first, *filter(None, [os.environ.get("PYTHONPATH")])))
+
+
 def environment_of(device: str, batch_size: int) -> dict[str, str]:
     trackers = {name: value for name, value in TRACKERS_OFF.items() if name not in os.environ}
     devices = visible_devices(device, os.environ.get("CUDA_VISIBLE_DEVICES"))

@@ -19,7 +19,7 @@ from ....errors import CommandUntunable
 from ....machine.device_lock import inherited_locks
 from ....machine.watch import waiting_policy
 from ..spec import WARM, FunctionSpec, TuneSpec
-from .environment import HOOK_VARIABLE, environment_of
+from .environment import HOOK_VARIABLE, environment_of, python_path
 from .launch import Begin, Place, Running, Watching
 
 END_SECONDS = 10.0
@@ -106,7 +106,7 @@ class WarmServer:
 
     def _started(self) -> subprocess.Popen[bytes]:
         spec = self.spec
-        path = os.pathsep.join((*spec.python_path, *filter(None, [os.environ.get("PYTHONPATH")])))
+        path = python_path(*spec.python_path)
         # a module that calls tune while it is imported is told so by the hook's variable
         own = {**waiting_policy(spec.device), "PYTHONPATH": path, HOOK_VARIABLE: "{}"}
         return subprocess.Popen(
