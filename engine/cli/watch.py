@@ -13,6 +13,7 @@ from ..machine.host import available_bytes
 from ..program import PROGRAM
 from ..recording.record import record
 from ..recording.report import document, lines, report_of
+from ..settings.training_spec import check_device_name
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
 from .printing.terminal import say, width_of, wrapped
 
@@ -31,7 +32,9 @@ def _watch(options: SimpleNamespace) -> int:
     command = list(options.command)
     if not command:
         raise SpecError("command", f"is missing: {PROGRAM} watch -- python train.py")
-    recording = record(command, options.device or "auto")
+    device = options.device or "auto"
+    check_device_name(device)
+    recording = record(command, device)
     report = report_of(recording, available_bytes())
     if options.json:
         say(json.dumps(document(report, recording.status)), sys.stderr)

@@ -29,6 +29,8 @@ _HEADLINES = {
     Cause.NOT_MEMORY: "The program raised an error: the text shows no lack of memory",
     Cause.CANNOT_TELL: "Cannot tell: the text does not show why it ended",
 }
+_WHOLE_TEXT = "Give the whole traceback, or the scheduler's output: the lines before the last one tell."
+_CHANGES_OF_A_DEVICE = (_WHOLE_TEXT, f"See what takes it: {PROGRAM} watch -- python train.py")
 _OF_A_DEVICE = "A device ran out of memory; the text does not show what took it"
 _CHANGES: dict[Cause, tuple[str, ...]] = {
     Cause.TOO_LARGE: (
@@ -79,7 +81,7 @@ _CHANGES: dict[Cause, tuple[str, ...]] = {
     Cause.SCHEDULER: ("Resume from its last checkpoint; ask for more time, or save more often.",),
     Cause.NOT_MEMORY: ("Mend what the error says.",),
     Cause.CANNOT_TELL: (
-        "Give the whole traceback, or the scheduler's output: the lines before the last one tell.",
+        _WHOLE_TEXT,
         "After a bare 'Killed' or status 137: `dmesg | grep -i oom`, or the job's memory.events, tells who killed.",
     ),
 }
@@ -101,7 +103,8 @@ def evidence(death: Death) -> list[str]:
 
 
 def changes(death: Death) -> tuple[str, ...]:
-    return _CHANGES[death.cause]
+    is_known = death.cause is not Cause.CANNOT_TELL or not death.is_of_a_device
+    return _CHANGES[death.cause] if is_known else _CHANGES_OF_A_DEVICE
 
 
 def document(death: Death) -> dict[str, Any]:

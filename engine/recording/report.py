@@ -95,7 +95,8 @@ def _status_text(status: int) -> str:
 
 def lines(report: Report, status: int) -> list[str]:
     """Return the report in lines for a terminal."""
-    said = [f"MemoryMark watched {report.steps:,} steps; the command ended with {_status_text(status)}."]
+    watched = f"watched {report.steps:,} steps" if report.steps else "saw no step of an optimizer of torch"
+    said = [f"MemoryMark {watched}; the command ended with {_status_text(status)}."]
     return [*said, *_use(report), *_lasting(report), *_end(report), *_next(report)]
 
 

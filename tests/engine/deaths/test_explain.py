@@ -10,6 +10,7 @@ from engine.deaths.cause import explain
 from engine.deaths.figures import read_figures
 from engine.deaths.moments import Moment, last_step, moment_of
 from engine.deaths.signs import Cause
+from engine.deaths.words import changes
 from engine.text.units import GIB, MIB
 
 NEW = (
@@ -131,3 +132,9 @@ def test_a_process_that_holds_far_more_than_the_tensors_is_another() -> None:
     text = new("Process 9 has 20.00 GiB memory in use. ", asked="300.00 MiB", free="60.00 MiB", allocated="2.00 MiB")
     text = text.replace("Including non-PyTorch memory, this process has 22.50 GiB memory in use. ", "")
     assert explain(text).cause is Cause.ANOTHER_PROCESS
+
+
+def test_where_a_device_ran_out_for_an_unknown_reason_watch_is_what_helps() -> None:
+    death = explain("RuntimeError: CUDA error: out of memory")
+    assert "watch -- python train.py" in changes(death)[-1]
+    assert "memory.events" in changes(explain("Killed"))[-1]

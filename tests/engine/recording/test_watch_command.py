@@ -110,3 +110,15 @@ def test_of_several_ranks_the_first_that_failed_is_explained(tmp_path: Path) -> 
         words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120
     )
     assert (done.returncode, report_of(done)["death"]["line"]) == (1, "ValueError: boom")
+
+
+def test_a_device_that_is_none_is_refused_before_the_command_starts() -> None:
+    words = [sys.executable, "-m", "engine", "watch", "--device", "banana", "--", "echo", "started"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, "is not a device" in done.stderr) == (2, "", True)
+
+
+def test_a_command_without_a_training_is_said_to_have_none() -> None:
+    words = [sys.executable, "-m", "engine", "watch", "--", "true"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, "saw no step of an optimizer of torch" in done.stderr) == (0, True)
