@@ -23,11 +23,11 @@ MOST_LOOKED_AT = 1_000_000
 class Tensors:
     """The tensors alive at one moment, with how often each has been written so far."""
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, torch: Any, existing: read.Existing) -> None:
         self.torch = torch
         self.noted = {
             id(each): (weakref.ref(each), _times_written(each))
-            for _, size, each in read.places(torch, read.objects_of(torch.Tensor))
+            for _, size, each in read.places(torch, existing.of(torch.Tensor))
             if size
         }
 
@@ -52,14 +52,15 @@ class Held:
     """
 
     def __init__(self, torch: Any, optimizers: Any, at_arming: Any, at_first_pass: Any) -> None:
-        self.torch, now = torch, Tensors(torch)
+        existing = read.existing_now()
+        self.torch, now = torch, Tensors(torch, existing)
         self.before = at_first_pass or now
         self.made_early = at_arming.addresses()
         places = read.places(torch, now.existing())
-        own = read.held_bytes(torch, optimizers)
+        own = read.held_bytes(torch, optimizers, existing)
         early = {address for address, _, each in places if self.before.has(each)}
         late = {address for address, *_ in places} - early
-        counts = own.keys() | (late and late - data_addresses(torch))
+        counts = own.keys() | (late and late - data_addresses(torch, existing))
         counted = {address for address, _, each in places if self.is_counted(address, each)}
         self.data = {address: size for address, size, _ in places if address in counted - counts}
         self.uncounted = {address: size for address, size in own.items() if address not in counted}
@@ -69,13 +70,14 @@ class Held:
         return read.is_counted(tensor) and address not in self.made_early
 
     def end(self) -> None:
-        of_data_sets = data_addresses(self.torch)
+        existing = read.existing_now()
+        of_data_sets = data_addresses(self.torch, existing)
         for address, size, each in read.places(self.torch, self.before.written()):
             if address not in of_data_sets:
                 self.data.pop(address, None)
                 self.uncounted |= {} if self.is_counted(address, each) else {address: size}
-        existing = Tensors(self.torch).addresses() if self.uncounted else ()
-        self.uncounted = {address: size for address, size in self.uncounted.items() if address in existing}
+        left = Tensors(self.torch, existing).addresses() if self.uncounted else ()
+        self.uncounted = {address: size for address, size in self.uncounted.items() if address in left}
         only_read = self.before.addresses() - of_data_sets  # a first batch is gone by now
         self.only_read_bytes = sum(size for address, size in self.data.items() if address in only_read)
 
@@ -92,7 +94,7 @@ class CpuMemory:
         self.held: Any = None
         self.at_first_pass: Any = None
         self.events: list[tuple[int, ...]] = []
-        self.at_arming = Tensors(torch)
+        self.at_arming = Tensors(torch, read.existing_now())
         self.can_count = self._count(True)
 
     def _count(self, is_wanted: bool) -> bool:
@@ -103,7 +105,7 @@ class CpuMemory:
 
     def first_pass(self) -> None:
         """Note what is there before a module first runs without training: what comes then is no data set."""
-        self.at_first_pass = self.at_first_pass or Tensors(self.torch)
+        self.at_first_pass = self.at_first_pass or Tensors(self.torch, read.existing_now())
 
     def begin(self, optimizers: Any) -> None:
         if self.can_count:
@@ -169,10 +171,10 @@ def _times_written(tensor: Any) -> int | None:
     return None if tensor.is_inference() else tensor._version
 
 
-def data_addresses(torch: Any) -> set[int]:
+def data_addresses(torch: Any, existing: read.Existing) -> set[int]:
     loaders = torch.utils.data.dataloader
     kinds = (torch.utils.data.Dataset, loaders.DataLoader, loaders._BaseDataLoaderIter)
-    owners = read.objects_of(kinds)
+    owners = existing.of(kinds)
     sets = [each.dataset for each in owners if issubclass(type(each), loaders.DataLoader)]
     waiting = [*sets, *(part for each in (*owners, *sets) for part in gc.get_referents(each))]
     tensors: list[Any] = []
