@@ -22,8 +22,8 @@ LEAST_STEPS = 3
 """The fewest whose memory is read in a start, before any is timed."""
 WAITS_FROM = 0.05
 """Share of a step that is spent waiting for data, from which the bursts show in the length of the steps."""
-TIMED_SECONDS, BLOCK_SECONDS, TIMED_STEPS = 2.0, 0.5, (6, 500)
-"""What counts in each start, and in each further block of one that is held: these seconds, and 6 to 500 steps."""
+TIMED_SECONDS, BLOCK_SECONDS, TIMED_STEPS = 2.0, 0.5, (3, 500)
+"""What counts in each start, and in each further block of one that is held: these seconds, and 3 to 500 steps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,8 +105,8 @@ class Seats(HeldStarts[int]):
         super().__init__(sweep.files)
         self.sweep = sweep
         self.timed_starts: list[Probe] = []
-        self.first_timed: dict[int, Evidence] = {}
-        """The first timed starts of sizes whose data ended before a step was timed in the search."""
+        self.newest_timed: dict[int, Evidence] = {}
+        """What the newest blocks showed: steps whose memory is read, as in the search, take another time."""
         self.has_waited = False
         """Whether a start waited for its turn, whether or not it was then held."""
         self.are_forks = is_warm(sweep.spec)  # of a server, one at a time: as blocks of one process, they are alike
@@ -114,7 +114,7 @@ class Seats(HeldStarts[int]):
 
     def seconds_of_block(self, batch_size: int) -> float:
         """Return how long the next block of a size is expected to take."""
-        known = self.sweep.evidence[batch_size]
+        known = self._known(batch_size)
         step_seconds = known.probe.step_seconds
         if batch_size not in self.held or step_seconds is None:
             return known.probe.wall_seconds
@@ -167,21 +167,25 @@ class Seats(HeldStarts[int]):
     def time(self, batch_size: int) -> TimedBlock:
         """Time a block of a size, in its held start or a new start. Raises TimeIsUp and CommandUntunable."""
         self.sweep.execution.check_deadline()
-        known = self.first_timed.get(batch_size, self.sweep.evidence[batch_size])
+        known = self._known(batch_size)
         began, watch = time.monotonic(), MachineWatch(own_seconds=tree_seconds)
         seconds, say = self.sweep.seconds_of_a_start(batch_size), self._saying(batch_size, Purpose.TIMING)
         if (readings := self.turn(batch_size, known.steps_to_time(BLOCK_SECONDS), seconds, say)) is not None:
-            timed = timed_again(known, readings[0], self.sweep.unit)
+            timed = self.newest_timed[batch_size] = timed_again(known, readings[0], self.sweep.unit)
             return _block_of(timed, watch, time.monotonic() - began, was_held=True)
-        block_seconds = BLOCK_SECONDS if self.are_forks else TIMED_SECONDS
-        watching = Watching(LEAST_STEPS, timed_steps=known.steps_to_time(block_seconds))
+        has_further_blocks = self.are_forks or (self.may_hold and self.has_waited)
+        seconds_to_time = BLOCK_SECONDS if has_further_blocks else TIMED_SECONDS
+        watching = Watching(LEAST_STEPS, timed_steps=known.steps_to_time(seconds_to_time))
         readings, ended = self.start(batch_size, watching, Purpose.TIMING)
         self.sweep.execution.check_deadline()
         evidence = self.sweep.judged(readings, ended, batch_size)
         self.timed_starts.append(evidence.probe)
-        if evidence.probe.fits and known.probe.step_seconds is None:
-            self.first_timed[batch_size] = evidence
+        if evidence.probe.fits:
+            self.newest_timed[batch_size] = evidence
         return _block_of(evidence, watch, evidence.probe.wall_seconds, was_held=self.are_forks)
+
+    def _known(self, batch_size: int) -> Evidence:
+        return self.newest_timed.get(batch_size, self.sweep.evidence[batch_size])
 
     def start(self, batch_size: int, watching: Watching, purpose: Purpose) -> tuple[list[Reading], Ended]:
         """Start a size; it is held where it then waits for its next turn, and may be of use."""

@@ -192,6 +192,6 @@ def test_a_timed_size_keeps_the_steps_of_all_its_blocks() -> None:
     assert len(probe.timed_step_seconds) == 2 * EVALUATION_ROUNDS
 
 
-@pytest.mark.parametrize(("step_seconds", "steps"), [(None, 6), (10.0, 6), (0.1, 20), (0.0001, 500)])
+@pytest.mark.parametrize(("step_seconds", "steps"), [(None, 3), (10.0, 3), (0.1, 20), (0.0001, 500)])
 def test_short_steps_are_timed_more_often(step_seconds: float | None, steps: int) -> None:
     assert steps_to_time(step_seconds) == steps
