@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..facts.host_memory import is_of_the_host
+from ..facts.not_compared import NotCompared
 from ..facts.result import DATA_EXHAUSTED, Boundary, Outcome, Reason, RunResult
 from ..search.differing_starts import do_starts_differ, starts_of
 from ..settings.spec import SearchSpec
@@ -32,7 +33,7 @@ def verbs(spec: SearchSpec) -> tuple[str, str]:
 
 def bound_of(result: RunResult) -> str:
     """Write "up to", or "at least" where no larger size is known to fail; "about" where starts of one size differ."""
-    if result.boundary.certified:
+    if result.boundary.certified or result.boundary.reason is Reason.GROWS:
         return "up to"
     return "about" if _differ_starts_at_limit(result) else "at least"
 
@@ -89,6 +90,7 @@ def _why_open(result: RunResult) -> str:
     return {
         Reason.SIZE_LIMIT: _what_ends(result),
         Reason.ERROR: f"{_failed_size(result.boundary)} failed, {_what_was_lacking(result)}",
+        Reason.GROWS: NotCompared.GROWS.sentence,
         Reason.FOREIGN_MEMORY: "other processes held memory of the device; run it again when the device is free",
         Reason.MAX_BATCH_SIZE: f"{most} was the largest size allowed, and memory did not run out",
         Reason.TIME_BUDGET: "the time budget ended first",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ..facts.not_compared import NotCompared
 from ..facts.result import Point, Purpose, Reason, RunResult, Timings
 from ..facts.savings import describe_assumptions
 from ..facts.speed_rounds import Stage
@@ -24,6 +25,9 @@ from .ranks import describe_grade, describe_group_of
 from .reserve import notes_of_reserve, reserve_text
 from .speed import KnownSpeed, others_of, speed_of, time_lost
 
+GROWTH_REMEDY = (
+    "Look for what is kept from step to step, as a loss with its graph; `memorymark watch` says at which step it ends."
+)
 WORDS_MOST = 17
 """Words of the leading sentence: more are not read in five seconds."""
 
@@ -93,6 +97,10 @@ def answer_of(result: RunResult) -> Answer:
 
 def _answer_of(result: RunResult) -> Answer:
     """Write "Use batch size 56: 1.14x as fast as your 32 (...).", or how far the training reaches and why none."""
+    if result.boundary.reason is Reason.GROWS:
+        trained = f"{result.boundary.largest_batch_size:,} {in_a_fresh_process(result)}"
+        sentence = f"No batch size is sure to last: {NotCompared.GROWS.sentence}."
+        return Answer(sentence, notes=(f"{trained}.", GROWTH_REMEDY))
     size, today, known = result.recommended, result.current_batch_size, speed_of(result)
     if size is None:
         return _none_recommended(result, known)

@@ -80,6 +80,9 @@ class Training:
             return boundary
         seen = None if whole is None else "; ".join(filter(None, (describe_whole_run(whole), self.peak)))
         observed = self.observed or Observed()
+        does_grow = observed.does_grow(max(self.rank_peaks_bytes, default=0), self.unseen, self.micro_batches)
+        if does_grow and boundary.reason is Reason.OUT_OF_MEMORY:
+            boundary = replace(boundary, certified=False, reason=Reason.GROWS)
         said = (self.unit.describe(), seen, *observed.describe(largest, is_whole_run=whole is not None))
         return reduce(with_note, said, boundary)
 

@@ -104,7 +104,10 @@ class StartSweep(SweepWithSeats):
             self.execution.unless_stopped(lambda: self._start_at_the_reserve(boundary), None)
             in_evaluation = refused_in_evaluation(boundary, self.probes, self.evaluated)
             boundary = replace(boundary, certified=boundary.certified and in_evaluation is None)
-            if self.spec.compare_speed:
+            seen = self.evidence[largest]
+            if seen.observed.does_grow(max(seen.ranks, default=0), seen.unseen, seen.micro_batches):
+                comparison = Comparison(why=NotCompared.GROWS)
+            elif self.spec.compare_speed:
                 stopped = Comparison(why=NotCompared.STOPPED)
                 comparison = self.execution.unless_stopped(lambda: self._measure_speeds(boundary, largest), stopped)
         return self._result(boundary, comparison, search_seconds, in_evaluation)

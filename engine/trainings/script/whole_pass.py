@@ -25,13 +25,16 @@ def check_a_pass(seats: Seats, batch_size: int) -> None:
     sweep.execution.log(f"batch {batch_size}: started again for the {steps} steps to the end of a pass over its data")
     watching = Watching(steps, timed_steps=0, least_steps=STEPS, memory_seconds=2 * MOST_SECONDS)
     try:
-        probe = sweep.judged(*seats.start(batch_size, watching, Purpose.CONFIRM), batch_size).probe
+        seen = sweep.judged(*seats.start(batch_size, watching, Purpose.CONFIRM), batch_size)
     except CommandUntunable as error:  # as where the script ends with the pass
         sweep.execution.log(f"the end of a pass was not seen: {error}", "warning")
         return
+    probe = seen.probe
     seats.timed_starts.append(probe)
     if probe.fits and known.unseen is not None:
-        sweep.evidence[batch_size] = replace(known, unseen=replace(known.unseen, steps_of_a_pass=probe.steps))
+        unseen = replace(known.unseen, steps_of_a_pass=probe.steps)
+        observed = replace(known.observed, growth_bytes=seen.observed.growth_bytes)  # a pass may end with what it kept
+        sweep.evidence[batch_size] = replace(known, unseen=unseen, observed=observed)
     if probe.outcome is Outcome.OUT_OF_MEMORY:
         took = format_bytes(known.probe.memory_bytes or 0)
         more = format_bytes(probe.peak_allocated_bytes) if probe.peak_allocated_bytes else "more"

@@ -6,7 +6,7 @@ import weakref
 from typing import Any
 
 COUNTED = ("allocated_bytes.all.peak", "reserved_bytes.all.peak")
-WITHOUT_ROUNDING = "requested_bytes.all.peak"
+WITHOUT_ROUNDING, HELD = "requested_bytes.all.peak", "allocated_bytes.all.current"
 
 
 class Cards:
@@ -52,12 +52,15 @@ class Cards:
             return
         cuda.set_per_process_memory_fraction(max(min(free_bytes / total_bytes, 1.0), 0.0), number)
 
-    def end_step(self, optimizer: int) -> tuple[int, int]:
-        """Return the most that any card held since the optimizer's step before, and since any step, and count anew."""
-        own, allocated = self._set_back()
+    def end_step(self, optimizer: int) -> tuple[int, int, int]:
+        """Count anew after a step.
+
+        Return the most that any card held since the optimizer's step before, since any step, and what all hold now.
+        """
+        own, allocated, held = self._set_back()
         self.since = {each: max(peak, own) for each, peak in ({optimizer: 0} | self.since).items()}
         most, self.since[optimizer], self.is_between = self.since[optimizer], 0, True
-        return most, allocated
+        return most, allocated, held
 
     def begin_step(self) -> None:
         """Leave out of the next step what ran since the last one, as an evaluation."""
@@ -65,17 +68,20 @@ class Cards:
             self._set_back()
             self.is_between = False
 
-    def _set_back(self) -> tuple[int, int]:
-        """Let torch count anew; the most that any card held until now, without and with the allocator's rounding."""
-        own, allocated, cuda = 0, 0, self.watched.torch.cuda
+    def _set_back(self) -> tuple[int, int, int]:
+        """Let torch count anew.
+
+        Return the most that any card held until now, without and with the allocator's rounding, and what all hold.
+        """
+        own, allocated, held, cuda = 0, 0, 0, self.watched.torch.cuda
         for number in self.numbers:
             counts = cuda.memory_stats(number)
-            allocated = max(allocated, counts[COUNTED[0]])
+            allocated, held = max(allocated, counts[COUNTED[0]]), held + counts[HELD]
             own = max(own, counts.get(WITHOUT_ROUNDING) or counts[COUNTED[0]])
             most = self.most.setdefault(number, {})
             most.update({name: max(counts[name], most.get(name, 0)) for name in COUNTED})
             cuda.reset_peak_memory_stats(number)
-        return own, allocated
+        return own, allocated, held
 
     def count(self, number: int) -> dict[str, int]:
         """Return the counters of a card, its peaks since the process began."""

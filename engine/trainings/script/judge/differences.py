@@ -13,11 +13,13 @@ from ....search.stillness import Watched, has_fallen, is_rising, last_rise
 from ....text.units import format_bytes
 from ..notes.memory import Memory
 from ..notes.reading import Reading, Shapes, Step
+from ..notes.whole_run import Unseen
 from .batch_size import Unit
 
 MEMORY_VARIES = "memory_varies"
 CLEAR_FALL = 0.01
 MUCH = 0.02
+UNKNOWN_PASS_STEPS = 1_000
 LONGEST, FIXED = ": --whole-run trains the longest", ": the largest alone, at every step, tells more"
 """What helps where batches differ: by the rows of the data, or by what the loop draws."""
 
@@ -58,6 +60,17 @@ class Observed:
     @property
     def may_take_more(self) -> bool:
         return replace(self, only_read_bytes=0) != Observed()
+
+    def does_grow(self, peak_bytes: int, unseen: Unseen | None, micro_batches: int) -> bool:
+        """Whether what each step leaves behind is much of the peak by the end of a pass over the data.
+
+        Inputs that differ may rise by chance for a few steps, or because they are sorted.
+        """
+        if self.lengths or self.dimensions:
+            return False
+        batches = unseen.pass_batches if unseen is not None else None
+        steps = batches / max(micro_batches, 1) if batches else UNKNOWN_PASS_STEPS
+        return is_much(self.growth_bytes * steps, peak_bytes)
 
     def describe(self, largest: int, *, is_whole_run: bool) -> Iterator[str]:
         """Yield the sentences that a result notes; `is_whole_run`: the longest were among what was trained."""
@@ -119,7 +132,7 @@ class Observed:
             )
 
 
-def is_much(size: int, peak_bytes: int) -> bool:
+def is_much(size: float, peak_bytes: int) -> bool:
     """Whether it is more of the peak than two ways to count it may differ by.
 
     >>> is_much(2, 100), is_much(3, 100)

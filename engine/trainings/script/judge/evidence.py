@@ -276,7 +276,7 @@ class WatchedStart:
             unseen=Unseen(**first.data.get("unseen") or {}) if is_script else None,
             observed=replace(
                 observed,
-                growth_bytes=max(m.growth_bytes for m in memories),
+                growth_bytes=0 if (whole_run or {}).get("is_to_its_end") else max(m.growth_bytes for m in memories),
                 kept_by_evaluation_bytes=max(m.kept_by_evaluation_bytes for m in memories) if is_cut else 0,
                 idle_optimizers=max(r.data.get("idle_optimizers", 0) for r in trained),
                 refused_allocations=max(r.refused_allocations for r in trained),

@@ -59,6 +59,13 @@ def cpu_memory(
     return replay.memory()
 
 
+def rise_of_each(levels: Sequence[int]) -> int:
+    """Return by how much each level lies above the one before, at least; 0 where they do not all rise alike."""
+    rises = [later - earlier for earlier, later in pairwise(levels)]
+    is_alike = len(rises) >= LEAST_RISES and min(rises) * 2 > max(rises)
+    return max(min(rises), 0) if is_alike else 0
+
+
 def kept_each(held: Sequence[int]) -> int:
     """Return what each batch of an evaluation left, by what was held before each but the first; 0 unless all rose."""
     rises = [later - earlier for earlier, later in pairwise(held[1:])]
@@ -129,14 +136,12 @@ class _Replay:
             self.live.give(phase, forward[GIVEN] if len(forward) > GIVEN else [])
 
     def memory(self) -> Memory:
-        rises = [later - earlier for earlier, later in pairwise(self.rests[1:])]  # the first step makes the state
-        growth = min(rises) if len(rises) >= LEAST_RISES and min(rises) * 2 > max(rises) else 0
         return Memory(
             self.peak_bytes,
             self.peak_phase,
             self.rests[-1] if self.rests else None,
             self.batch_peak_bytes,
-            growth_bytes=max(growth, 0),
+            growth_bytes=rise_of_each(self.rests[1:]),  # the first step makes the state
             shape=shape_given(self.marks, self.peak_at, self.peak_phase),
             kept_by_evaluation_bytes=kept_each(self.evaluated),
             curve=tuple(self.curve.most),

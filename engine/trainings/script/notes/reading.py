@@ -13,14 +13,15 @@ from typing import Any, NamedTuple
 
 from ....settings.spec import MEMORY_STEPS
 from ..hook.memorymark_seen import SIGNAL
-from .memory import LATER_STEP, Memory, cpu_memory, kept_each, shape_given
+from .memory import LATER_STEP, Memory, cpu_memory, kept_each, rise_of_each, shape_given
 
 ROWS, DRAWN, LOADED = 4, 5, 6
 """Where a mark of a batch has the rows of its loader, those of the batch, and all shapes."""
 AGAIN, GIVEN = 4, 5
 """Where a mark of a forward pass has whether the step was given the same before, and all shapes."""
 EVALUATIONS = 1  # where the mark of the memory that was read counts the evaluations meanwhile
-OWN_PEAK, ALLOCATED = 1, 2  # where a card's mark of a step has its own peak, and what was allocated since any step
+OWN_PEAK, ALLOCATED, HELD = 1, 2, 3
+"""Where a card's mark of a step has its own peak, the most since any step, and what was held after it."""
 BY_HAND = 0
 """Stands for the optimizer where a script has none, and changes its weights itself."""
 BY_LOADER = -1
@@ -324,15 +325,18 @@ class Reading:
         shape = shape_given(self.data["marks"], at, phase)
         held = [mark[3] for mark in self.marks("phase") if mark[1] == "evaluation" and mark[3] is not None]
         own: dict[Any, list[int]] = {}
+        rests = []
         for _, *details in self.marks("step"):
             if len(details) > OWN_PEAK:
                 own.setdefault(details[0], []).append(details[OWN_PEAK])
+                rests.append(details[HELD])
         return Memory(
             peak,
             phase,
             None,
             None,
             self.card["peak_reserved_bytes"],
+            growth_bytes=rise_of_each(rests[1:]),
             shape=shape,
             kept_by_evaluation_bytes=kept_each(held),
             step_peaks=own,

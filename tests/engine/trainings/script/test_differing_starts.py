@@ -273,7 +273,7 @@ def test_a_card_tells_the_peak_of_each_step_and_that_of_the_whole_has_its_phase(
     own = iter([50, 90, 70, 90, 90])
     for mark in marks:
         if mark[1] == "step":
-            mark += [peak := next(own, 10), peak]
+            mark += [peak := next(own, 10), peak, 0]
     card = CARD | {"peak_allocated_bytes": 90}
     memory = reading([], marks=marks, card=card, device="cuda:0").memory()
     assert memory is not None
