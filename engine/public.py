@@ -18,10 +18,11 @@ from .machine.execution import Emit
 from .questions.size import measure as measure_reporting
 from .report.address import token_put_back
 from .settings.spec import DEFAULTS, RunSpec
-from .settings.spec_checks import bytes_setting
+from .settings.spec_checks import given_fields
 from .text.units import format_bytes, parse_bytes
 from .trainings.script.function import tunable, tune_function
 from .trainings.script.result import TuneResult
+from .trainings.script.spec import FunctionSpec
 from .trainings.script.start.fork import MakeStep
 
 __all__ = [
@@ -70,6 +71,7 @@ def tune(
     time_budget_seconds: float = DEFAULTS["time_budget_seconds"],
     soak_steps: int | None = None,
     reserve_fraction: float = DEFAULTS["reserve_fraction"],
+    reserve_bytes: str | int | None = None,
     compare_speed: bool = True,
     warm: bool = False,
     report_to: str | None = None,
@@ -89,8 +91,6 @@ def tune(
 
     Raises EngineError: SpecError for a setting that is not allowed, CommandUntunable where nothing could be proven.
     """
-    if isinstance(memory_limit, str):
-        memory_limit = bytes_setting("memory_limit_bytes", memory_limit)
     limits = {
         "device": device,
         "memory_limit_bytes": memory_limit,
@@ -99,10 +99,11 @@ def tune(
         "time_budget_seconds": time_budget_seconds,
         "soak_steps": soak_steps,
         "reserve_fraction": reserve_fraction,
+        "reserve_bytes": reserve_bytes,
         "compare_speed": compare_speed,
     }
     emit = Console(sys.stdout) if emit is None else emit
-    spec, begin = tunable(make_step, limits, is_warm=warm)
+    spec, begin = tunable(make_step, given_fields(FunctionSpec, limits), is_warm=warm)
     with token_put_back(os.environ):
         reporting = Reporting(report_to, sends_output=report_output)
         if reporting.notice:

@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 from analysis.http.query_string import FlagField
 from engine.settings.setting import Role, Setting
 from engine.settings.spec import DEFAULTS, SETTINGS, VALUE_TYPES
+from engine.settings.spec_checks import is_of_bytes
 
 AnyForm = TypeVar("AnyForm", bound=forms.Form)
 
@@ -63,6 +64,8 @@ def setting_field(name: str, **changed: Any) -> forms.Field:
         options |= {"max_length": texts.max_length, "widget": SuggestingInput(suggested)}
         options["validators"] = [RegexValidator(each.pattern, refused)]
         return forms.CharField(**options | changed)
+    if is_of_bytes(name):
+        return forms.CharField(**{"max_length": 40} | options | changed)
     return _FIELDS[kind](**options | changed)
 
 

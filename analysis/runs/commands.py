@@ -19,7 +19,7 @@ from django.conf import settings
 from analysis.models import CPU
 from engine.errors import SpecError
 from engine.settings.catalog import WORKLOADS
-from engine.settings.spec_checks import bytes_setting
+from engine.settings.spec_checks import given_fields
 from engine.text.masking import masked
 from engine.trainings.script.ranked_command import OWN_PYTHON
 from engine.trainings.script.spec import FUNCTION, FunctionSpec, TuneSpec, function_command
@@ -89,10 +89,7 @@ class RegisteredCommand:
         for name in given:
             if name not in (*self.settings, "device"):
                 raise SpecError(name, f"cannot be set for {self.name}; it takes {', '.join(self.settings)}")
-        values = dict(given)
-        if isinstance(limit := values.get("memory_limit_bytes"), str):
-            values["memory_limit_bytes"] = bytes_setting("memory_limit_bytes", limit)
-        return self.spec_with(values)
+        return self.spec_with(given_fields(TuneSpec, given))
 
     def spec_with(self, values: Mapping[str, Any]) -> TuneSpec:
         """Return the spec with these values, whatever is offered today: a stored run keeps its own."""

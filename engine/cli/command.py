@@ -133,7 +133,7 @@ def in_typed_words(error: EngineError, ctx: click.Context) -> EngineError:
 
 def _typed_names(ctx: click.Context) -> dict[str, str]:
     """Return the options of a command by the field they set; `device_option` sets the device only where it is given."""
-    return {
+    return {"reserve_bytes": "--reserve"} | {  # it sets either of two fields
         str(param.name).removesuffix("_option"): max(param.opts, key=len)
         for param in ctx.command.params
         if isinstance(param, click.Option) and (ctx.params.get(str(param.name)) or param.name != "device_option")

@@ -57,7 +57,7 @@ def device_arguments() -> list[click.Parameter]:
 def setting_options(
     spec_class: type, *, only: Collection[str] | None = None, leave_out: Collection[str] = ()
 ) -> list[RichOption]:
-    others = {"model", "device", *OF_CONFIG, *leave_out}
+    others = {"model", "device", "reserve_bytes", *OF_CONFIG, *leave_out}  # --reserve reads bytes, too
     names = settings_of(spec_class) if only is None else only
     return [_setting_option(spec_class, name) for name in names if name not in others]
 
@@ -74,7 +74,7 @@ def _setting_option(spec_class: type, name: str) -> RichOption:
     return option(
         *names,
         panel=panel,
-        type=str if is_of_bytes(name) else kind,
+        type=str if is_of_bytes(name) or name == "reserve_fraction" else kind,
         metavar=each.metavar or ("SIZE" if is_of_bytes(name) else "N" if kind is int else "NAME"),
         help=f"{each.summary}: {_values(each)}" if each.choices else each.summary,
         default_text=shown if shown != "" else "none",

@@ -16,7 +16,7 @@ from ..describe.ranks import describe_emulation, describe_imbalance, describe_sp
 from ..errors import EngineError, SpecError
 from ..facts.run_kind import RunKind
 from ..program import PROGRAM, how_to_install
-from ..settings.spec_checks import bytes_setting, is_of_bytes
+from ..settings.spec_checks import given_fields
 from ..text.units import format_bytes, sentence_case
 from ..trainings.script.faster.variants import BY_NAME
 from ..trainings.script.ranked_spec import check_devices, on_seen_device
@@ -167,10 +167,10 @@ def _spec(options: SimpleNamespace, command: list[str]) -> TuneSpec | FunctionSp
         if others := [*given, *command]:
             raise SpecError("spec", f"replaces all settings and the command; leave out {' '.join(others)}")
         return TuneSpec.from_dict(json_of("spec", options.spec))
-    given |= {name: bytes_setting(name, text) for name, text in given.items() if is_of_bytes(name)}
+    of_function = {name: given.pop(name) for name in OF_A_FUNCTION if name in given}
+    given = given_fields(TuneSpec, given)
     if "rank" in given:
         given["rank"] = ranks_option(given["rank"])
-    of_function = {name: given.pop(name) for name in OF_A_FUNCTION if name in given}
     if "function" in of_function:
         return _spec_of_function(**of_function, command=command, given=given)
     for name in of_function:

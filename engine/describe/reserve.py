@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from ..facts.result import Point, RunResult
-from ..text.units import format_bytes, format_percent, round_percent
+from ..text.units import format_bytes, format_percent, round_bytes, round_percent
 
 
 def free_bytes(result: RunResult, point: Point | None) -> int | None:
@@ -25,8 +25,11 @@ def keeps_reserve(result: RunResult, point: Point) -> bool:
 
 
 def reserve_text(result: RunResult) -> str:
-    """Write the requested reserve: "5 %"."""
-    return round_percent(result.speed.reserve_fraction if result.speed else 0.0)
+    """Write the reserve as it was requested, "5 %" or "10 GiB"; where starts differed by more, their share."""
+    share, requested = result.speed.reserve_fraction if result.speed else 0.0, result.spec.reserve_bytes
+    if requested is not None and requested == round(share * result.waste.capacity_bytes):
+        return round_bytes(requested)
+    return round_percent(share)
 
 
 def describe_reserve(result: RunResult) -> str:

@@ -26,7 +26,7 @@ import torch
 from ..errors import DeviceUnavailable, SpecError
 from ..facts.result import DeviceFacts, Outcome
 from ..machine import host, nvml
-from ..settings.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
+from ..settings.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec, check_reserve
 from ..settings.training_spec import check_precision
 from ..text.units import MIB, format_bytes
 from .oom import classify
@@ -70,6 +70,7 @@ def open_device(spec: RunSpec, idle_beside_bytes: int | None = None) -> Device:
     opened.check(spec)
     opened.open(idle_beside_bytes)
     opened.apply_limit(spec.memory_limit_bytes)
+    check_reserve(spec.reserve_bytes, opened.limit_bytes)
     return opened
 
 

@@ -185,7 +185,8 @@ class WorkerSweep(Sweep):
         except TimeIsUp:
             self.execution.log("the time ended before the size with the reserve was found", "warning")
         points = {} if boundary.reason is Reason.TIME_BUDGET else self.points(boundary)
-        return boundary, largest_with_reserve(points, self.limit_bytes, self.spec.reserve_fraction) if points else None
+        reserve = self.reserve_of(boundary)
+        return boundary, largest_with_reserve(points, self.limit_bytes, reserve) if points else None
 
     def _explained(self, boundary: Boundary) -> MemoryBreakdown | None:
         """Find out what filled the memory, after everything else, in a new process; a failure is only logged."""
@@ -282,7 +283,7 @@ class WorkerSweep(Sweep):
 
     def _compare_speeds(self, boundary: Boundary) -> Comparison:
         points = self.points(boundary)
-        keeping = sizes_with_reserve(points, self.limit_bytes, self.spec.reserve_fraction)
+        keeping = sizes_with_reserve(points, self.limit_bytes, self.reserve_of(boundary))
         today, is_cpu = self.spec.current_batch_size, self.device.kind == "cpu"
         candidates = candidates_of(points, keeping, today, len(usable_cores()), shares_cores=is_cpu)
         expected_seconds = timing_seconds(candidates.sizes, today, self.probes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..facts.result import Point, Probe
+from ..settings.spec import SearchSpec
 from .allowed_sizes import AllowedSizes
 
 EDGE_PROBES = 2  # at most so many find the largest size that leaves the reserve free
@@ -18,10 +19,17 @@ def allowed_bytes(limit_bytes: int, reserve_fraction: float) -> int:
     return int(limit_bytes * (1 - reserve_fraction))
 
 
-def with_spread(reserve_fraction: float, probes: Sequence[Probe], batch_size: int, limit_bytes: int) -> float:
-    """Return the share of the memory to leave free: no less than the starts of a size differed by."""
-    taken = [p.memory_bytes for p in probes if p.batch_size == batch_size and p.fits and p.memory_bytes is not None]
-    return max(reserve_fraction, (max(taken) - min(taken)) / limit_bytes) if taken else reserve_fraction
+def requested_fraction(reserve_fraction: float, reserve_bytes: int | None, limit_bytes: int) -> float:
+    """Return the share of the memory that is requested to be left free: bytes stand in place of a share."""
+    return reserve_fraction if reserve_bytes is None else reserve_bytes / limit_bytes
+
+
+def reserve_of(spec: SearchSpec, limit_bytes: int, probes: Sequence[Probe] = (), largest: int = 0) -> float:
+    """Return the share of the memory to leave free: no less than the starts of the largest size differed by."""
+    requested = requested_fraction(spec.reserve_fraction, spec.reserve_bytes, limit_bytes)
+    counted = [p for p in probes if spec.starts_anew and p.batch_size == largest and p.fits]
+    taken = [p.memory_bytes for p in counted if p.memory_bytes is not None]
+    return max(requested, (max(taken) - min(taken)) / limit_bytes) if taken else requested
 
 
 def sizes_with_reserve(points: Mapping[int, Point], limit_bytes: int, reserve_fraction: float) -> frozenset[int]:

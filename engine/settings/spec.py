@@ -49,6 +49,8 @@ class SearchSpec(Protocol):
     @property
     def reserve_fraction(self) -> float: ...
     @property
+    def reserve_bytes(self) -> int | None: ...
+    @property
     def price_per_hour_usd(self) -> float: ...
     @property
     def hours_per_run(self) -> float: ...
@@ -131,13 +133,22 @@ class RunSpec(TrainingSpec):
     reserve_fraction: float = setting(
         Role.LIMIT,
         "Memory left free, at least",
-        "Share of the memory that a recommended size leaves free, from 0 to 0.5. "
+        "Share of the memory, from 0 to 0.5, that a recommended size leaves free; as an option also bytes, as 10GiB. "
         "Longer batches, evaluation and fragmentation over hours take more than the steps that are measured.",
         default=RESERVE_FRACTION,
         hint="A recommended size leaves at least this: a long training meets more than the steps measured here.",
         bounds=(0, 0.5),
         option="--reserve",
-        metavar="SHARE",
+        metavar="SHARE|SIZE",
+    )
+    reserve_bytes: int | None = setting(
+        Role.LIMIT,
+        "Memory left free, in bytes",
+        "Bytes that a recommended size leaves free, as 10GiB for an engine of rollouts beside the training. "
+        "Left out: the share.",
+        hint="Such as 10GiB, for another program beside the training. It stands in place of the percentage.",
+        bounds=(1, 2**50),
+        option="--reserve",
     )
     price_per_hour_usd: float = setting(
         Role.ASSUMPTION,
@@ -175,6 +186,7 @@ class RunSpec(TrainingSpec):
         self.take_lora_targets()
         check_settings(self)
         check_start(self.start_batch_size, self.max_batch_size)
+        check_reserve(self.reserve_bytes, self.memory_limit_bytes)
         if (self.check_batch_size or 0) > self.max_batch_size:
             raise SpecError("check_batch_size", f"must not be above max_batch_size ({self.max_batch_size:,})")
         check_training(self)
@@ -222,3 +234,10 @@ def check_start(start_batch_size: int | None, max_batch_size: int) -> None:
     """Raise SpecError where the search would have to begin above its end."""
     if start_batch_size is not None and start_batch_size > max_batch_size:
         raise SpecError("start_batch_size", f"must not be above max_batch_size ({max_batch_size:,})")
+
+
+def check_reserve(reserve_bytes: int | None, limit_bytes: int | None) -> None:
+    """Raise SpecError where the reserve would leave a training nothing of the memory, as far as that is known."""
+    if reserve_bytes is not None and limit_bytes is not None and reserve_bytes >= limit_bytes:
+        asked, limit = format_bytes(reserve_bytes), format_bytes(limit_bytes)
+        raise SpecError("reserve_bytes", f"{asked} must be below the {limit} that the training may take")

@@ -113,15 +113,28 @@ def _check_type(name: str, value: object, allowed: ValueType) -> None:
 
 
 def given_fields(spec_class: type, data: object) -> dict[str, Any]:
-    """Return the fields that JSON gives, bytes also as "24GiB". Raises SpecError for no object or an unknown key."""
+    """Return the fields that JSON or options give, bytes also as "24GiB". Raises SpecError, also for an unknown key."""
     if not isinstance(data, dict):
         raise SpecError("spec", "must be a JSON object")
     names = [each.name for each in fields(spec_class)]
     for key in data:
         if key not in names:
             raise SpecError(str(key)[:80], unknown_key(str(key), names))
-    texts = {name: value for name, value in data.items() if is_of_bytes(name) and isinstance(value, str)}
-    return {**data, **{name: bytes_setting(name, text) for name, text in texts.items()}}
+    given = dict(data)
+    if isinstance(text := data.get("reserve_fraction"), str):
+        del given["reserve_fraction"]
+        given |= _reserve_setting(text)
+    texts = {name: value for name, value in given.items() if is_of_bytes(name) and isinstance(value, str)}
+    return {**given, **{name: bytes_setting(name, text) for name, text in texts.items()}}
+
+
+def _reserve_setting(text: str) -> dict[str, float | int]:
+    """Read "0.1" as a share, and "10GiB" as bytes. Raises SpecError for anything else."""
+    try:
+        return {"reserve_bytes": parse_bytes(text)} if text[-1:].isalpha() else {"reserve_fraction": float(text)}
+    except ValueError:
+        allowed = "neither a share such as 0.1 nor a size with its unit such as 10GiB"
+        raise SpecError("reserve_fraction", f"{text[:80]!r} is {allowed}") from None
 
 
 def is_of_bytes(name: str) -> bool:

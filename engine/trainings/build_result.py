@@ -25,7 +25,7 @@ from ..facts.speed_rounds import SpeedClaim
 from ..race.speed.comparison import Comparison
 from ..race.speed.rounds import RUN_TO_RUN
 from ..search.allowed_sizes import AllowedSizes
-from ..search.reserve import largest_with_reserve, with_spread
+from ..search.reserve import largest_with_reserve, reserve_of
 from ..settings.spec import SearchSpec
 
 
@@ -33,13 +33,6 @@ def measured_points(probes: Sequence[Probe], device: DeviceFacts, largest: int) 
     """Every size that trained, with its memory and no speed yet."""
     decisive = stats.decisive_probes(probes)
     return {size: Point.of(p, device) for size, p in decisive.items() if p.fits and size <= largest}
-
-
-def reserve_of(spec: SearchSpec, device: DeviceFacts, probes: Sequence[Probe], largest: int) -> float:
-    """Return the share of memory to leave free: as requested, or by how much starts of the largest size differed."""
-    if not spec.starts_anew:
-        return spec.reserve_fraction
-    return with_spread(spec.reserve_fraction, probes, largest, device.limit_bytes or device.capacity_bytes)
 
 
 def answer(
@@ -68,7 +61,7 @@ def answer(
     limit_bytes = device.limit_bytes or device.capacity_bytes
     is_searched = spec.check_batch_size is None and boundary.reason is not Reason.TIME_BUDGET
     rule = AllowedSizes.parse(boundary.allowed_sizes) if boundary.allowed_sizes else None
-    reserve = reserve_of(spec, device, probes, largest)
+    reserve = reserve_of(spec, limit_bytes, probes, largest)
     with_reserve = largest_with_reserve(points, limit_bytes, reserve, rule) if is_searched else None
     current, recommended = points.get(spec.current_batch_size), points.get(comparison.recommended or 0)
     speedup = comparison.speedup

@@ -17,12 +17,12 @@ from ..machine.watch import MachineWatch, tree_seconds, usable_cores
 from ..race.speed.comparison import Comparison
 from ..race.speed.rounds import BUSY_FRACTION, BUSY_STARTS_FRACTION, describe_load
 from ..search.boundary import boundary_cut_short, boundary_of_search, with_current_size_note
-from ..search.reserve import edge_size
+from ..search.reserve import edge_size, reserve_of
 from ..search.unguided import Found, Try
 from ..settings.spec import SearchSpec
 from ..text.own_words import describe_error
 from ..text.units import format_duration
-from .build_result import answer, measured_points, reserve_of
+from .build_result import answer, measured_points
 
 
 @dataclass(kw_only=True)
@@ -96,10 +96,12 @@ class Sweep(ABC):
     def points(self, boundary: Boundary) -> dict[int, Point]:
         return measured_points(self.probes, self.device, boundary.largest_batch_size or 0)
 
+    def reserve_of(self, boundary: Boundary) -> float:
+        return reserve_of(self.spec, self.limit_bytes, self.probes, boundary.largest_batch_size or 0)
+
     def next_size_at_reserve(self, boundary: Boundary) -> int | None:
         """Return the largest size that should just keep the reserve; None if it, or a size near it, was run."""
-        reserve = reserve_of(self.spec, self.device, self.probes, boundary.largest_batch_size or 0)
-        size = edge_size(self.points(boundary), self.limit_bytes, reserve)
+        size = edge_size(self.points(boundary), self.limit_bytes, self.reserve_of(boundary))
         return None if size in {p.batch_size for p in self.probes} else size
 
     def known_before_speeds(self, boundary: Boundary) -> str:

@@ -113,13 +113,23 @@ def test_a_measured_cell_of_before_the_reserve_says_that_it_is_not_known() -> No
     assert MatrixCell(**cell).shown_batch_size == 20
 
 
-@pytest.mark.parametrize(("reserve", "size"), [(0.05, 36), (0.5, 18), (0.0, 36)])
-def test_an_estimated_cell_names_the_size_that_leaves_the_same_reserve(reserve: float, size: int) -> None:
+@pytest.mark.parametrize(
+    ("reserve", "share", "size"),
+    [
+        ({"reserve_fraction": 0.05}, 0.05, 36),
+        ({"reserve_fraction": 0.5}, 0.5, 18),
+        ({"reserve_fraction": 0.0}, 0.0, 36),
+        ({"reserve_bytes": 20 * GIB}, 0.5, 18),
+    ],
+)
+def test_an_estimated_cell_names_the_size_that_leaves_the_same_reserve(
+    reserve: dict[str, float], share: float, size: int
+) -> None:
     """A gibibyte a sample on 40, of which 38.5 are left beside the context; 36 is the safe size."""
     answer = estimate(38)
     points = [estimated_at(n, fits=n <= 38, allocated_bytes=n * GIB) for n in (1, 4, 20, 38, 39)]
     answer["estimates"][0] |= {"at": points, "limit_bytes": 77 * GIB // 2, "safe_batch_size": 36}
-    (cell,) = cells_of(run(answer, reserve_fraction=reserve))
+    (cell,) = cells_of(run(answer, **reserve))
     assert (cell["recommended_batch_size"], cell["with_reserve_batch_size"]) == (None, size)
-    assert cell["reserve_fraction"] == reserve
+    assert cell["reserve_fraction"] == share
     assert MatrixCell(**cell).shown_batch_size == size

@@ -155,6 +155,7 @@ def _other(subject: ComparedRun, key: str) -> str:
 _TEXTS: dict[str, Callable[[Any], str]] = {
     "memory_limit_bytes": round_bytes,
     "reserve_fraction": round_percent,
+    "reserve_bytes": round_bytes,
     "price_per_hour_usd": usd,
     "time_budget_seconds": duration,
 }

@@ -39,7 +39,7 @@ _PATHS = {
 SETTINGS = (
     *("sequence_length", "image_size"),
     *(name for name in TRAINING_SETTINGS if name not in _COLUMNS),
-    *("memory_limit_bytes", "reserve_fraction"),
+    *("memory_limit_bytes", "reserve_fraction", "reserve_bytes"),
 )
 """Settings of the spec with columns of their own; None means the default."""
 

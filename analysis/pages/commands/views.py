@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from analysis.http.page_requests import portal_address
 from analysis.http.query_string import FlagField, StrictQueryForm, WholeNumberField, without_empty
-from analysis.http.setting_fields import GroupedNumberField, described_field, setting_field, with_fields
+from analysis.http.setting_fields import GroupedNumberField, setting_field, with_fields
 from analysis.lists.runs.columns import OF_SCRIPTS
 from analysis.models import Device, Run, State
 from analysis.pages.field_groups import PlacedForm
@@ -34,6 +34,7 @@ from engine.describe.time_left import describe_left
 from engine.errors import SpecError
 from engine.settings.ranks.emulation import FEWEST_RANKS, MOST_RANKS
 from engine.settings.spec import DEFAULTS, SETTINGS
+from engine.settings.spec_checks import is_of_bytes
 from engine.text.units import exact_bytes
 from engine.trainings.script.spec import TuneSpec
 
@@ -111,15 +112,12 @@ def values_of(run: Run) -> dict[str, Any]:
     known = {name: run.spec[name] for name in SETTABLE if run.spec.get(name) is not None}
     if run.uses_device_price:
         known.pop("price_per_hour_usd", None)
-    if "memory_limit_bytes" in known:
-        known["memory_limit_bytes"] = exact_bytes(known["memory_limit_bytes"])
+    known |= {name: exact_bytes(value) for name, value in known.items() if is_of_bytes(name)}
     place = placement_of(run)
     return known | ({"device": place_value(place)} if place.device or place.kind else {})
 
 
 def _field(name: str) -> forms.Field:
-    if name == "memory_limit_bytes":
-        return described_field(SETTINGS[name], max_length=40)
     if name == "current_batch_size":
         return setting_field(name, label="Your batch size today", initial=_DEFAULTS[name])
     if name == "emulate_ranks":

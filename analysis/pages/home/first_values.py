@@ -15,6 +15,7 @@ from engine.settings.catalog.from_config import CONFIG
 from engine.settings.catalog.stored_workload import stored_workload
 from engine.settings.profiles import PROFILES, settings_like
 from engine.settings.spec import DEFAULTS
+from engine.settings.spec_checks import is_of_bytes
 from engine.text.units import exact_bytes
 
 REHEARSAL_MODEL, REHEARSAL_LIMIT = "bert-tiny", "512MiB"
@@ -39,8 +40,7 @@ def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[
     known = {name: value for name, value in spec.items() if name in RunForm.base_fields and value is not None}
     if "rank" in known:
         known["rank"] = ",".join(map(str, known["rank"]))
-    if "memory_limit_bytes" in known:
-        known["memory_limit_bytes"] = exact_bytes(known["memory_limit_bytes"])
+    known |= {name: exact_bytes(value) for name, value in known.items() if is_of_bytes(name)}
     if run.requested_kind == "cpu" and known.get("memory_limit_bytes") == REHEARSAL_LIMIT:
         known["suggested_limit"] = REHEARSAL_LIMIT
         if "device" in BY_KIND[starts].form_leaves_out:

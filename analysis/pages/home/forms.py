@@ -65,7 +65,7 @@ class RunForm(PlacedForm):
     device = forms.ChoiceField(label="Device", required=False)
     gpu = described_field(OF_ESTIMATES["gpu"], forms.ChoiceField, initial=ALL_GPUS)
     current_batch_size = setting_field("current_batch_size", label="Your batch size today", initial=16, required=True)
-    memory_limit_bytes = described_field(SETTINGS["memory_limit_bytes"], max_length=40)
+    memory_limit_bytes = setting_field("memory_limit_bytes")
     # the limit that the page filled in by itself, until the person changes it (home.js)
     suggested_limit = forms.CharField(required=False, max_length=40, widget=forms.HiddenInput)
     price_per_hour_usd = setting_field("price_per_hour_usd", label="Price per hour, US$")
@@ -78,6 +78,7 @@ class RunForm(PlacedForm):
         min_value=RANGES["reserve_fraction"][0] * 100,
         max_value=RANGES["reserve_fraction"][1] * 100,
     )
+    reserve_bytes = setting_field("reserve_bytes", label="Memory to leave free, as a size")
     time_budget_seconds = setting_field("time_budget_seconds", label="Time budget, seconds")
     frontier = described_field(
         OF_ESTIMATES["frontier"], max_length=200, widget=forms.TextInput(attrs={"placeholder": "128, 256, 512"})
@@ -118,7 +119,7 @@ class RunForm(PlacedForm):
             "These are assumptions. They convert the measured speed-up into savings and do not affect measurements.",
         ),
         Topic("Starts of several GPUs", _STARTS),
-        Topic("Search and queue", ("time_budget_seconds", "reserve_percent", "frontier", *QUEUE)),
+        Topic("Search and queue", ("time_budget_seconds", "reserve_percent", "reserve_bytes", "frontier", *QUEUE)),
     )
     SEARCHED = {"model": "Search models", "gpu": "Search GPUs"}
 

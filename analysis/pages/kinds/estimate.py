@@ -115,7 +115,10 @@ def cards_shown(rows: Sequence[GpuRow], query: QueryDict, asked: QueryDict | Non
 class Estimate(KindPages):
     views = "analysis.pages.estimates.views"
     form_label = "Estimate for any GPU"
-    form_leaves_out = ("device", "time_budget_seconds", "reserve_percent", "accepts_shared_device", *OF_STARTS)
+    form_leaves_out = (
+        *("device", "time_budget_seconds", "reserve_percent", "reserve_bytes", "accepts_shared_device"),
+        *OF_STARTS,
+    )
     form_css_class = "only-estimate"
     form_kind = RunKind.ESTIMATE
 

@@ -29,6 +29,7 @@ from analysis.runs.queue.forecast import queue_positions
 from analysis.runs.queue.placement import placement_of
 from engine.errors import SpecError
 from engine.questions.validation.spec import BACKWARD, BATCH_SIZE, CHECKS, SETTINGS, ValidationSpec
+from engine.settings.spec_checks import is_of_bytes
 from engine.text.units import exact_bytes
 
 _REFUSED = ("expandable_segments",)
@@ -56,7 +57,7 @@ class ValidationForm(PlacedForm):
         min_value=0,
         max_value=100,
     )
-    memory_limit_bytes = described_field(SETTINGS["memory_limit_bytes"], max_length=40)
+    memory_limit_bytes = setting_field("memory_limit_bytes")
     # the limit that the page filled in by itself: it is for the model that stood beside it, and for no other
     suggested_limit = forms.CharField(required=False, max_length=40, widget=forms.HiddenInput)
     time_budget_seconds = setting_field(
@@ -101,8 +102,7 @@ class ValidationForm(PlacedForm):
 
 def values_of(run: Run) -> dict[str, Any]:
     known = {name: value for name, value in run.spec.items() if value is not None}
-    if "memory_limit_bytes" in known:
-        known["memory_limit_bytes"] = exact_bytes(known["memory_limit_bytes"])
+    known |= {name: exact_bytes(value) for name, value in known.items() if is_of_bytes(name)}
     if "gradient_tolerance" in known:
         known["gradient_tolerance_percent"] = f"{known['gradient_tolerance'] * 100:.6g}"
     return known | {"device": place_value(placement_of(run))}

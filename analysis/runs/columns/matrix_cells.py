@@ -18,6 +18,7 @@ from engine.estimate.gpus import match
 from engine.estimate.spec import OWN
 from engine.questions.documents.estimated import Estimated, EstimatedCard
 from engine.questions.documents.measured import Measured
+from engine.search.reserve import requested_fraction
 from engine.settings.catalog import WORKLOADS, Workload
 from engine.settings.setting import Role
 from engine.settings.spec import DEFAULTS, RESERVE_FRACTION, SETTINGS, trained_settings
@@ -49,9 +50,9 @@ def estimated_cells(spec: Mapping[str, Any], found: Estimated) -> list[Cell]:
     workload = WORKLOADS.get(spec["model"])
     if workload is None or spec.get("memory_limit_bytes") is not None:
         return []
-    key, reserve = key_of(spec, workload), spec.get("reserve_fraction", RESERVE_FRACTION)
+    key, asked = key_of(spec, workload), (spec.get("reserve_fraction", RESERVE_FRACTION), spec.get("reserve_bytes"))
     on_cards = [each for each in found.estimates if each.gpu.id != CPU]
-    return [key | _estimated(estimate, reserve) for estimate in on_cards]
+    return [key | _estimated(each, requested_fraction(*asked, each.gpu.total_bytes)) for each in on_cards]
 
 
 def key_of(spec: Mapping[str, Any], workload: Workload) -> Cell:

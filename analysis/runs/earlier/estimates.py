@@ -17,7 +17,7 @@ from analysis.runs.gpu_catalog import gpu_ids
 from engine.estimate.spec import EstimateSpec
 from engine.settings.spec import RunSpec
 
-_NOT_OF_ESTIMATES = (*NOT_MEASURED, "current_batch_size", "reserve_fraction", "compare_speed")
+_NOT_OF_ESTIMATES = (*NOT_MEASURED, "current_batch_size", "reserve_fraction", "reserve_bytes", "compare_speed")
 _OTHERS_MAX = 5
 
 

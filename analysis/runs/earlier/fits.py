@@ -16,8 +16,8 @@ MEASURED, DERIVED = "measured", "derived"
 # how a limit is searched, and what is compared when it is found, changes nothing of whether one size trains
 _NOT_OF_ONE_SIZE = {
     *NOT_MEASURED,
-    *("check_batch_size", "current_batch_size", "max_batch_size", "start_batch_size", "soak_steps", "reserve_fraction"),
-    "compare_speed",
+    *("check_batch_size", "current_batch_size", "max_batch_size", "start_batch_size", "soak_steps"),
+    *("reserve_fraction", "reserve_bytes", "compare_speed"),
 }
 _REFUSALS = (Reason.OUT_OF_MEMORY, Reason.DOES_NOT_FIT)
 

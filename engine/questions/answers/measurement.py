@@ -19,7 +19,7 @@ from ...search.boundary import (
     boundary_of_soak,
     boundary_of_soak_cut_short,
 )
-from ...search.reserve import sizes_with_reserve
+from ...search.reserve import reserve_of, sizes_with_reserve
 from ...search.unguided import Trial, next_soak_size
 from ...settings.spec import RunSpec, soak_steps
 from ...trainings.sweep import size_to_explain
@@ -97,7 +97,7 @@ class MeasurementFacts(SizeFacts):
     def candidates(
         self, known: Comparison, rounds: Sequence[SpeedRound], points: Mapping[int, Point], largest: int
     ) -> Candidates:
-        keeping = sizes_with_reserve(points, self.limit_bytes, self.spec.reserve_fraction)
+        keeping = sizes_with_reserve(points, self.limit_bytes, reserve_of(self.spec, self.limit_bytes))
         is_cpu = self.device.kind == "cpu"
         return candidates_of(points, keeping, self.spec.current_batch_size, known.cores or 1, shares_cores=is_cpu)
 

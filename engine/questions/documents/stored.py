@@ -29,6 +29,7 @@ class StoredSpec(dict[str, Any]):
     max_batch_size: int
     check_batch_size: int | None
     reserve_fraction: float
+    reserve_bytes: int | None
     price_per_hour_usd: float
     hours_per_run: float
     runs_per_year: int

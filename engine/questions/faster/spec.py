@@ -30,6 +30,7 @@ class FasterSpec(TrainingSpec):
     memory_limit_bytes: int | None = shared_setting("memory_limit_bytes")
     max_batch_size: int = shared_setting("max_batch_size")
     reserve_fraction: float = shared_setting("reserve_fraction")
+    reserve_bytes: int | None = shared_setting("reserve_bytes")
     time_budget_seconds: float = shared_setting("time_budget_seconds")
     price_per_hour_usd: float = shared_setting("price_per_hour_usd")
     hours_per_run: float = shared_setting("hours_per_run")

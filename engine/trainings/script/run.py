@@ -21,6 +21,7 @@ from ...search.boundary import boundary_of_most_starts
 from ...search.differing_starts import boundary_on_ranks, boundary_where_starts_differ
 from ...search.stillness import STILL_STEPS, marked_by_inputs
 from ...search.unguided import Found, Try
+from ...settings.spec import check_reserve
 from ...text.own_words import describe_error
 from .devices import check_kind, environment_of, facts_of, others_on_cards
 from .judge.batch_size import SizeUnclear, other_size, unit_given, unit_of_two
@@ -303,6 +304,7 @@ class StartSweep(SweepWithSeats):
         if trained is None or self.seen_device is not None:
             return
         self.seen_device = facts_of(self.spec, trained, self.others)
+        check_reserve(self.spec.reserve_bytes, self.limit_bytes)
         check_kind(self.spec, self.device)
         self.environment = environment_of(self.spec, trained, self.device, self.started_as)
         self.execution.emit_event("device", device=self.device.to_dict(), environment=self.environment)

@@ -16,7 +16,7 @@ from ...search.allowed_sizes import BUDGETS, AllowedSizes
 from ...settings.catalog import WORKLOADS
 from ...settings.rank_settings import check_compares
 from ...settings.ranks.emulation import EmulatedRank, emulated_ranks, wrong_emulation
-from ...settings.spec import RunSpec, check_start, shared_setting
+from ...settings.spec import RunSpec, check_reserve, check_start, shared_setting
 from ...settings.spec_checks import check_settings, given_fields, not_offered
 from ...settings.training_spec import check_device_name
 from ...text.masking import HIDDEN, masked
@@ -75,6 +75,7 @@ class Limits:
     time_budget_seconds: float = shared_setting("time_budget_seconds")
     soak_steps: int | None = shared_setting("soak_steps")
     reserve_fraction: float = shared_setting("reserve_fraction")
+    reserve_bytes: int | None = shared_setting("reserve_bytes")
     price_per_hour_usd: float = shared_setting("price_per_hour_usd")
     hours_per_run: float = shared_setting("hours_per_run")
     runs_per_year: int = shared_setting("runs_per_year")
@@ -93,6 +94,7 @@ class Limits:
         check_compares(self.compare_speed)
         check_device_name(self.device)
         check_start(self.start_batch_size, self.max_batch_size)
+        check_reserve(self.reserve_bytes, self.memory_limit_bytes)
         self._check_texts(may_be_null=("sizes",))
         if (allowed := self.allowed_sizes) is not None and not allowed.at_most(self.max_batch_size):
             raise SpecError("sizes", f"allows no size up to the largest one, {self.max_batch_size:,}")

@@ -72,7 +72,7 @@ def test_the_options_of_measure_are_in_four_groups_with_the_rare_ones_in_the_las
 
 def test_every_setting_of_a_run_is_an_option_with_its_default() -> None:
     options = {param.name: param for param in MEASURE.params}
-    assert set(SETTINGS) - {"config_parameters"} <= set(options)
+    assert set(SETTINGS) - {"config_parameters", "reserve_bytes"} <= set(options)  # --reserve takes bytes, too
     assert options["precision"].show_default == "default: fp32"
     assert options["sequence_length"].show_default == "default: the model's own"
     assert options["price_per_hour_usd"].opts == ["--price-per-hour"]
@@ -150,6 +150,14 @@ def test_a_misspelt_word_is_refused_in_one_line_with_what_was_meant_or_how_to_li
     ("arguments", "line"),
     [
         (["bert", "--reserve", "5"], "error: --reserve: 5.0 is out of range; from 0 to 0.5; 5 % is 0.05"),
+        (
+            ["bert", "--reserve", "5 %"],
+            "error: --reserve: '5 %' is neither a share such as 0.1 nor a size with its unit such as 10GiB",
+        ),
+        (
+            ["tune", "--reserve", "2GiB", "--memory-limit", "2GiB", "--", "true", "{batch_size}"],
+            "error: --reserve: 2.0 GiB must be below the 2.0 GiB that the training may take",
+        ),
         (["bert", "--fits", "9", "--max", "4"], "error: --fits: must not be above --max (4)"),
         (
             ["bert", "--device", "tpu"],

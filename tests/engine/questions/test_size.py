@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from engine.cli.measure import exit_status
+from engine.describe.reserve import describe_reserve
 from engine.describe.result import answer_of, answer_of_check, is_today_refused
 from engine.errors import WorkerFailed, WorkloadFailed
 from engine.facts.intervals import NORMAL_95
@@ -209,6 +210,12 @@ def test_the_recommended_size_keeps_the_reserve_where_the_largest_is_the_fastest
     result = run(FakeWorker(528, step_seconds=lambda _: 1.0))
     assert (result.fastest.batch_size, result.recommended.batch_size) == (528, 497)
     assert run(FakeWorker(528, step_seconds=lambda _: 1.0), reserve_fraction=0).recommended.batch_size == 528
+
+
+def test_bytes_that_are_to_stay_free_stand_in_place_of_the_share_and_are_told_as_given():
+    result = run(FakeWorker(528, step_seconds=lambda _: 1.0), reserve_bytes=1285)
+    assert (result.device.limit_bytes, result.recommended.batch_size) == (6285, 400)
+    assert describe_reserve(result) == "400 leaves 1.3 KiB free, 20.4 %; requested: at least 1.3 KiB."
 
 
 def test_a_size_that_cannot_be_timed_beside_the_others_is_left_out_and_named():

@@ -60,6 +60,15 @@ def test_the_memory_to_leave_free_is_asked_in_percent() -> None:
     assert submitted(device, reserve_percent="51").errors.keys() == {"reserve_percent"}
 
 
+def test_the_memory_to_leave_free_may_be_a_size() -> None:
+    device = make_device()
+    form = submitted(device, reserve_bytes="10GiB")
+    assert form.is_valid()
+    assert form.spec.reserve_bytes == 10 * GIB
+    refused = submitted(device, reserve_bytes="24GiB", memory_limit_bytes="24GiB")
+    assert refused.errors == {"reserve_bytes": ["24.0 GiB must be below the 24.0 GiB that the training may take"]}
+
+
 def test_without_a_price_the_one_of_the_device_that_takes_it_stands_in() -> None:
     form = submitted(make_device(price_per_hour_usd=1.29))
     assert form.is_valid()
@@ -160,7 +169,8 @@ def test_a_host_with_an_accelerator_is_offered_the_real_thing() -> None:
 
 
 def test_a_stored_run_fills_the_form_with_what_it_ran() -> None:
-    run = make_run(memory_limit_bytes=2 * GIB, current_batch_size=3, sequence_length=64, reserve_fraction=0.07)
+    given = {"current_batch_size": 3, "sequence_length": 64, "reserve_fraction": 0.07, "reserve_bytes": GIB}
+    run = make_run(memory_limit_bytes=2 * GIB, **given)
     values = values_of(run)
     assert (values["device"], values["memory_limit_bytes"], values["sequence_length"]) == (
         str(run.requested_device_id),

@@ -294,7 +294,7 @@ def test_the_command_to_measure_elsewhere_is_understood_and_makes_the_same_spec(
         lora_rank=8,
         memory_limit_bytes=8 * 2**30,
         current_batch_size=32,
-        reserve_fraction=0.1,
+        reserve_bytes=2 * 2**30,
     )
     verb, *arguments = shlex.split(measure_command(wanted.to_dict()))[1:]
     with COMMAND.make_context(verb, arguments) as context:

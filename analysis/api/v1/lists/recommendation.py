@@ -34,6 +34,7 @@ from analysis.runs.services import run_create
 from engine.errors import SpecError
 from engine.estimate.gpus import find
 from engine.settings.spec import DEFAULTS, RANGES, SETTINGS, VALUE_TYPES, RunSpec
+from engine.settings.spec_checks import is_of_bytes
 
 _SETTINGS = tuple(name for name in SETTINGS if name == "device" or name not in NOT_MEASURED)
 _NONE_YET = (
@@ -81,7 +82,7 @@ class RecommendationSerializer(OriginSerializer):
 def _field(name: str) -> forms.Field:
     described = {"label": "", "help_text": SETTINGS[name].description}
     options: dict[str, Any] = {**described, "initial": DEFAULTS.get(name), "required": name not in DEFAULTS}
-    if name in RANGES and name != "memory_limit_bytes":  # which may be text such as 24GiB
+    if name in RANGES and not is_of_bytes(name):  # which may be text such as 24GiB
         low, high = RANGES[name]
         if VALUE_TYPES[name] is float:
             return forms.FloatField(min_value=low, max_value=high, **options)

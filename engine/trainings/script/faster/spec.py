@@ -13,7 +13,7 @@ OWN = "own"
 """The way of a command that names no batch size: it trains with its own."""
 UNUSED = (
     *("batch_in", "start_batch_size", "max_batch_size", "soak_steps", "sizes", "whole_run", "compare_speed"),
-    *("memory_limit_bytes", "reserve_fraction"),
+    *("memory_limit_bytes", "reserve_fraction", "reserve_bytes"),
 )
 """Settings of a search, which a race at one batch size has no use for."""
 

@@ -18,8 +18,8 @@ from ....facts.stats import decisive_probes
 from ....race.speed.comparison import APART
 from ....race.speed.rounds import BUSY_STARTS_FRACTION, RUN_TO_RUN, RUN_TO_RUN_OF_STARTS, Candidates
 from ....race.speed.selection import SELECTION_ROUNDS
-from ....search.reserve import sizes_with_reserve
-from ...build_result import is_today_known, measured_points, reserve_of
+from ....search.reserve import reserve_of, sizes_with_reserve
+from ...build_result import is_today_known, measured_points
 from ..judge.timed_steps import BLOCK_SECONDS, mean_speed, steps_to_time
 from ..spec import FunctionSpec, TuneSpec
 from ..start.launch import LOOK_SECONDS
@@ -116,8 +116,8 @@ def untimed_to_compare(
 def _keeping_reserve(
     spec: TuneSpec | FunctionSpec, device: DeviceFacts, probes: Sequence[Probe], largest: int
 ) -> frozenset[int]:
-    points, reserve = measured_points(probes, device, largest), reserve_of(spec, device, probes, largest)
-    return frozenset(sizes_with_reserve(points, device.limit_bytes or device.capacity_bytes, reserve))
+    points, limit_bytes = measured_points(probes, device, largest), device.limit_bytes or device.capacity_bytes
+    return frozenset(sizes_with_reserve(points, limit_bytes, reserve_of(spec, limit_bytes, probes, largest)))
 
 
 def others_to_compare(speeds: Mapping[int, float], today: int | None) -> tuple[int, ...]:

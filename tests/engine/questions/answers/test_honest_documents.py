@@ -50,6 +50,7 @@ RUNS: dict[str, Any] = {
     "one size, refused": (HonestWorker(20), {"check_batch_size": 32}, Reason.ONE_SIZE),
     "spoiled processes": (HonestWorker(528, refuses_when_used=frozenset({16, 64, 128})), {}, Reason.OUT_OF_MEMORY),
     "reserve": (HonestWorker(528), {"reserve_fraction": 0.3}, Reason.OUT_OF_MEMORY),
+    "reserve in bytes": (HonestWorker(528), {"reserve_bytes": 1285}, Reason.OUT_OF_MEMORY),
 }
 
 
