@@ -3,8 +3,8 @@
 `Accelerator` serves CUDA, ROCm (which presents itself as CUDA) and XPU in the same way: `torch.cuda` and
 `torch.xpu` have the same functions. `Mps` and `Cpu` differ where they must. All figures are bytes.
 
-Known limits: MPS records no peak, so its figures are read at the end of each phase and may miss a spike
-within one; on CPU the budget counts tensors, not what libraries take from the operating system.
+Known limits: before torch 2.13 MPS records no peak, so its figures are read at the end of each phase and may miss a
+spike within one; on CPU the budget counts tensors, not what libraries take from the operating system.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from .oom import classify
 
 RELEASE_SECONDS = 10.0  # time limit for a driver to take back the memory of a dead process
 SETTLED_BYTES = 64 * MIB  # that memory counts as returned up to this rest
+HAS_PEAKS_OF_MPS = torch.__version__ >= "2.13"  # https://github.com/pytorch/pytorch/pull/186748
 
 
 def resolve(name: str) -> torch.device:
@@ -348,9 +349,16 @@ class Mps(Device):
 
     def start_from_clean(self) -> None:
         torch.mps.empty_cache()
+        if HAS_PEAKS_OF_MPS:
+            torch.accelerator.reset_peak_memory_stats()
 
     def peaks(self) -> Peaks:
-        return Peaks(int(torch.mps.current_allocated_memory()), int(torch.mps.driver_allocated_memory()))
+        """Return the peaks of torch's heaps; the driver counts graphs, too, and only what is held now."""
+        driver_bytes = int(torch.mps.driver_allocated_memory())
+        if not HAS_PEAKS_OF_MPS:
+            return Peaks(int(torch.mps.current_allocated_memory()), driver_bytes)
+        allocated, reserved = torch.accelerator.max_memory_allocated(), torch.accelerator.max_memory_reserved()
+        return Peaks(allocated, max(reserved, driver_bytes))
 
 
 class Cpu(Device):
