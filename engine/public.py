@@ -16,6 +16,7 @@ from .facts.result import Boundary, Point, Probe, RunResult
 from .facts.run_kind import RunKind
 from .machine.execution import Emit
 from .questions.size import measure as measure_reporting
+from .report.active_run import write_to_active_runs
 from .report.address import token_put_back
 from .settings.spec import DEFAULTS, RunSpec
 from .settings.spec_checks import given_fields
@@ -56,9 +57,16 @@ def steps(loader: Loader) -> Loader:
     return tried
 
 
-def measure(spec: RunSpec, emit: Emit | None = None, **others: Any) -> RunResult:
-    """Measure a catalogue model; `others` are of `runner.measure`. Without `emit` events are printed as lines."""
-    return measure_reporting(spec, Console(sys.stdout, spec.to_dict()) if emit is None else emit, **others)
+def measure(spec: RunSpec, emit: Emit | None = None, *, log_to_active_run: bool = True, **others: Any) -> RunResult:
+    """Measure a catalogue model; `others` are of `questions.size.measure`. Without `emit` events are printed as lines.
+
+    `log_to_active_run`: the W&B or MLflow run that is active in this process gets the result's figures.
+    """
+    emit = Console(sys.stdout, spec.to_dict()) if emit is None else emit
+    result = measure_reporting(spec, emit, **others)
+    if log_to_active_run:
+        _log(result, emit)
+    return result
 
 
 def tune(
@@ -76,6 +84,7 @@ def tune(
     warm: bool = False,
     report_to: str | None = None,
     report_output: bool = False,
+    log_to_active_run: bool = True,
     emit: Emit | None = None,
 ) -> TuneResult:
     """Find the exact largest batch size of a training that a function makes.
@@ -88,6 +97,7 @@ def tune(
     `report_to` is the address of a portal that shows the run while it goes on; left out, MEMORYMARK_REPORT_TO names it,
     as for the commands, and "" reports nowhere. The token is read from MEMORYMARK_TOKEN. The first event says so.
     What the function printed before an error, and the error's message, are sent with `report_output` alone.
+    `log_to_active_run`: the W&B or MLflow run that is active in this process gets the result's figures.
 
     Raises EngineError: SpecError for a setting that is not allowed, CommandUntunable where nothing could be proven.
     """
@@ -109,10 +119,18 @@ def tune(
         if reporting.notice:
             emit(info_event(reporting.notice))
         with reporting.run(RunKind.COMMAND, spec, emit) as run:
-            return tune_function(
+            tuned = tune_function(
                 spec,
                 begin,
                 run.emit,
                 keep=lambda result: run.keep(exit_status(result.result), result),
                 started_as=run.started_as,
             )
+    if log_to_active_run:
+        _log(tuned.result, emit)
+    return tuned
+
+
+def _log(result: RunResult, emit: Emit) -> None:
+    for written in write_to_active_runs(result):
+        emit(info_event(written))
