@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from . import __version__
 from .cli.exit_status import exit_status
+from .cli.notebook import load_ipython_extension
 from .cli.printing.console import Console
 from .cli.printing.output import info_event
 from .cli.reporting import Reporting
@@ -41,6 +42,7 @@ __all__ = [
     "WorkloadFailed",
     "__version__",
     "format_bytes",
+    "load_ipython_extension",
     "measure",
     "parse_bytes",
     "steps",
