@@ -12,9 +12,9 @@ from ..text.units import BYTES_ALLOWED, GIB, format_bytes, sentence_case
 from .rank_settings import check_compares
 from .ranks.emulation import EmulatedRank
 from .setting import Role, setting
-from .spec_checks import check_settings, settings_of, value_types
+from .spec_checks import settings_of, value_types
 from .training_ranks import check_measured
-from .training_spec import TrainingSpec, check_training, take_config
+from .training_spec import TrainingSpec
 
 SCHEMA = 1
 MEMORY_STEPS = 3  # full optimizer steps of a probe: with Adam the second one needs more memory than the first
@@ -181,15 +181,12 @@ class RunSpec(TrainingSpec):
     """Whether speeds are compared: without that no size is recommended. Requested as a member of `RankStarts`."""
 
     def __post_init__(self) -> None:
-        take_config(self)
         check_compares(self.compare_speed)
-        self.take_lora_targets()
-        check_settings(self)
+        TrainingSpec.__post_init__(self)
         check_start(self.start_batch_size, self.max_batch_size)
         check_reserve(self.reserve_bytes, self.memory_limit_bytes)
         if (self.check_batch_size or 0) > self.max_batch_size:
             raise SpecError("check_batch_size", f"must not be above max_batch_size ({self.max_batch_size:,})")
-        check_training(self)
         limit = self.memory_limit_bytes
         if limit is not None and limit < self.fixed_bytes:
             raise SpecError(

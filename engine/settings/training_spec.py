@@ -16,7 +16,7 @@ from .lora_targets import ALL_LINEAR, TARGETS
 from .optimizers import OPTIMIZERS
 from .profiles import PROFILES, find, of_profile, settings_like
 from .setting import Role, setting
-from .spec_checks import given_fields, settings_of
+from .spec_checks import check_settings, given_fields, settings_of
 from .step_settings import (
     AMPERE,
     BEFORE_FORWARD,
@@ -39,7 +39,7 @@ _OF_WORKLOAD = tuple(settings_of(WorkloadSettings))
 
 @dataclass(frozen=True)
 class TrainingSpec(TrainingSettings):
-    """One training; `RunSpec` checks it. `None` is the workload's default."""
+    """One training. `None` is the workload's default. Raises SpecError, naming the field, for anything not allowed."""
 
     like: str = setting(
         Role.ORIGIN,
@@ -51,6 +51,12 @@ class TrainingSpec(TrainingSettings):
         choices={"": "none", **{name: f"{name}: {each.label}" for name, each in PROFILES.items()}},
         metavar="PROFILE",
     )
+
+    def __post_init__(self) -> None:
+        take_config(self)
+        self.take_lora_targets()
+        check_settings(self)
+        check_training(self)
 
     @property
     def settings_of_profile(self) -> dict[str, Any]:

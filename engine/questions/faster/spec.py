@@ -9,9 +9,9 @@ from ...race.variants import CHANGES
 from ...settings.setting import Role, setting
 from ...settings.spec import SETTINGS as RUN_SETTINGS
 from ...settings.spec import RunSpec, shared_setting
-from ...settings.spec_checks import check_settings, not_offered, settings_of
+from ...settings.spec_checks import not_offered, settings_of
 from ...settings.training_ranks import check_measured
-from ...settings.training_spec import TrainingSpec, check_training, take_config
+from ...settings.training_spec import TrainingSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,7 @@ class FasterSpec(TrainingSpec):
     runs_per_year: int = shared_setting("runs_per_year")
 
     def __post_init__(self) -> None:
-        take_config(self)
-        self.take_lora_targets()
-        check_settings(self)
-        check_training(self)
+        TrainingSpec.__post_init__(self)
         check_measured(self)
         for name in self.wanted:
             if name not in CHANGES:

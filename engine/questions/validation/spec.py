@@ -8,10 +8,10 @@ from ...errors import SpecError
 from ...settings.setting import Role, setting
 from ...settings.spec import SETTINGS as RUN_SETTINGS
 from ...settings.spec import RunSpec, shared_setting
-from ...settings.spec_checks import check_settings, settings_of
+from ...settings.spec_checks import settings_of
 from ...settings.step_settings import ROUNDING_TOLERANCES
 from ...settings.training_ranks import check_measured
-from ...settings.training_spec import TrainingSpec, check_training, take_config
+from ...settings.training_spec import TrainingSpec
 
 BACKWARD, COMPILE = "backward", "compile"
 CHECKS = {
@@ -62,10 +62,7 @@ class ValidationSpec(TrainingSpec):
     )
 
     def __post_init__(self) -> None:
-        take_config(self)
-        self.take_lora_targets()
-        check_settings(self)
-        check_training(self)
+        TrainingSpec.__post_init__(self)
         check_measured(self)
         if self.expandable_segments:  # PyTorch reads that when its process starts, which here has started already
             raise SpecError("expandable_segments", "makes no difference to what is validated; leave it out")
