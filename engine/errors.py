@@ -50,6 +50,11 @@ class SpecError(EngineError):
         super().__init__(f"{field}: {message}")
         self.field = field
 
+    @property
+    def reason(self) -> str:
+        """What is wrong, without the field's name before it."""
+        return str(self).removeprefix(f"{self.field}: ")
+
 
 class DeviceUnavailable(EngineError):
     """The requested device does not exist on this machine, or this torch cannot use it."""

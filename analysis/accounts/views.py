@@ -108,7 +108,7 @@ def token_create_view(request: HttpRequest) -> HttpResponse:
         try:
             token, secret = token_create(owner=person, **form.token_fields)
         except SpecError as error:
-            form.add_error("name", str(error).removeprefix(f"{error.field}: "))
+            form.add_error("name", error.reason)
         else:
             return _page(request, TokenForm(person=person), new_token=token, secret=secret)
     return _page(request, form, status=422)

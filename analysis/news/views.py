@@ -126,7 +126,7 @@ def subscription_test(request: HttpRequest, subscription_id: int) -> HttpRespons
         services.subscription_test(subscription=row)
         messages.success(request, "A test is on its way: the log below shows its outcome within seconds.")
     except SpecError as error:
-        messages.error(request, f"No test was sent: the {error.field} {_text(error)}.")
+        messages.error(request, f"No test was sent: the {error.field} {error.reason}.")
     return redirect("subscription", row.pk)
 
 
@@ -139,7 +139,7 @@ def subscription_rotate(request: HttpRequest, subscription_id: int) -> HttpRespo
     try:
         secret = services.subscription_rotate(subscription=row)
     except SpecError as error:
-        messages.error(request, f"There is no new secret: {_text(error)}.")
+        messages.error(request, f"There is no new secret: {error.reason}.")
         return redirect("subscription", row.pk)
     return _detail(request, row, _filled(row), secret=secret)
 
@@ -183,11 +183,7 @@ def _detail(
 
 
 def _add_error(form: SubscriptionForm, error: SpecError) -> None:
-    form.add_error(error.field if error.field in form.fields else None, _text(error))
-
-
-def _text(error: SpecError) -> str:
-    return str(error).removeprefix(f"{error.field}: ")
+    form.add_error(error.field if error.field in form.fields else None, error.reason)
 
 
 _ONE = "account/notifications/<int:subscription_id>/"

@@ -31,7 +31,7 @@ class SpecForm(forms.Form):
         """Show the spec's error at its field, or at the top if the form has no such field."""
         at = self.FIELD_OF.get(error.field or "", error.field)
         if at in self.fields:
-            self.add_error(at, str(error).removeprefix(f"{error.field}: "))
+            self.add_error(at, error.reason)
         else:
             self.add_error(None, str(error))
 

@@ -125,8 +125,7 @@ def in_typed_words(error: EngineError, ctx: click.Context) -> EngineError:
     if not isinstance(error, SpecError) or error.field is None or is_about_json:
         return error
     names = _typed_names(ctx)
-    text = str(error).removeprefix(f"{error.field}: ")
-    text = _FIELD_NAME.sub(lambda found: names.get(found[0], found[0]), text)
+    text = _FIELD_NAME.sub(lambda found: names.get(found[0], found[0]), error.reason)
     advice = _HOW_TO_LIST.get(error.field, "") if "such as" in text else ""
     return SpecError(names.get(error.field, error.field), f"{text}; {advice}" if advice else text)
 

@@ -109,7 +109,7 @@ def _why_not(spec: RunSpec, change: Change) -> str | None:
     try:
         replace(spec, **{change.setting: change.value})
     except SpecError as error:
-        return str(error).removeprefix(f"{error.field}: ")
+        return error.reason
     return None
 
 

@@ -155,6 +155,5 @@ def of_profile(error: SpecError, profile: str, settings: Mapping[str, Any]) -> S
     name = error.field
     if name is None or name not in settings:
         return error
-    reason = str(error).removeprefix(f"{name}: ")
     other = f"give another {name}, or " if isinstance(settings[name], str) else ""
-    return SpecError("like", f"{profile} has {name}, and {reason}; {other}leave the profile out")
+    return SpecError("like", f"{profile} has {name}, and {error.reason}; {other}leave the profile out")

@@ -120,7 +120,7 @@ class _Reader:
         """Return the error with the key and line of the file that its field was read from."""
         meaning = _FIELDS.get(error.field or "")
         entry = None if meaning is None else self.found.get(meaning)
-        return error if entry is None else refused(entry.line, entry.key, str(error).removeprefix(f"{error.field}: "))
+        return error if entry is None else refused(entry.line, entry.key, error.reason)
 
     def kind_of(self, entry: Entry) -> str:
         meaning = self.tool.keys.get(entry.key)

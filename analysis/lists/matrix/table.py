@@ -228,7 +228,7 @@ def _empty(form: MatrixForm, model: str, input_size: int, card: CardColumn) -> S
     try:
         check(RunSpec(model=model, **settings), gpus()[card.key])
     except SpecError as error:
-        return ShownCell(card, None, refusal=str(error).removeprefix(f"{error.field}: "))
+        return ShownCell(card, None, refusal=error.reason)
     return ShownCell(card, None, estimate_query=form.estimate_query(model, card.key, input_size))
 
 

@@ -123,7 +123,7 @@ class Recommendation(StrictView):
             found = earlier_result(spec, _devices(spec, form.cleaned_data["gpu"], request.user))
         except SpecError as error:
             name = error.field or "model"  # a parameter of the address, as every field of the spec is one
-            raise bad_parameter(name, str(error).removeprefix(f"{name}: "), error.code) from error
+            raise bad_parameter(name, error.reason, error.code) from error
         if found is None:
             raise Problem(404, detail=f"{spec.model}: {_NONE_YET}", code="not_measured")
         return Response(RecommendationSerializer(found).data)
@@ -208,7 +208,7 @@ class Fits(StrictView):
         except SpecError as error:
             if error.field != _CHECKED:
                 raise
-            raise bad_field(_GIVEN, str(error).removeprefix(f"{_CHECKED}: "), error.code) from error
+            raise bad_field(_GIVEN, error.reason, error.code) from error
         known = fit_known(arguments["spec"], devices_of_placement(arguments["place"], user))
         if known is not None:
             return _answer(known.run, size, known, request)
@@ -242,6 +242,6 @@ class RunAdvice(StrictView):
             advice = advice_of(run, self.query)
         except SpecError as error:
             if error.field in _PARAMETERS:
-                raise bad_parameter(_PARAMETERS[error.field], str(error).partition(": ")[2]) from error
+                raise bad_parameter(_PARAMETERS[error.field], error.reason) from error
             raise Problem(404, detail=f"Run {pk} is {run.state}: {error}.", code="no_advice") from error
         return Response({**advice.to_dict(), **origin_members(run)})
