@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from ...errors import SpecError
 from ...facts.result import DeviceFacts, Probe
+from ...settings.catalog.stored_workload import is_own_training
 from ...settings.spec import DEFAULTS, SCHEMA
 from ...text.from_json import from_json
 
@@ -37,7 +38,7 @@ class StoredSpec(dict[str, Any]):
     @property
     def starts_anew(self) -> bool:
         """Whether each probe was a start of a training of somebody's own."""
-        return "command" in self or "function" in self
+        return is_own_training(self)
 
     def __getattr__(self, name: str) -> Any:
         try:
