@@ -155,14 +155,9 @@ def config_given(options: SimpleNamespace) -> dict[str, Any]:
         return {} if options.task is None else {"task": options.task}
     if options.model is not None:
         raise SpecError("config", f"stands in place of a model; leave out {options.model}")
-    try:
-        with options.config.open("rb") as file:
-            content = file.read(SIZE_BYTES_MAX + 1)  # a larger file is refused without reading it all
-        text = content.decode()
-    except OSError as exc:
-        raise SpecError("config", f"{options.config} cannot be read: {exc.strerror}") from exc
-    except UnicodeDecodeError as exc:
-        raise SpecError("config", f"{options.config} is no text in UTF-8") from exc
+    from ..training_files.entries import text_of  # here, as it loads a reader of YAML
+
+    text = text_of(options.config, "config", SIZE_BYTES_MAX)
     return {"model": CONFIG, "config": text, "task": options.task}
 
 

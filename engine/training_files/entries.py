@@ -39,19 +39,19 @@ def refused(line: int, key: str, reason: str) -> SpecError:
     return SpecError(FIELD, f"line {line}: {key}: {reason}")
 
 
-def text_of(path: Path) -> str:
-    """Read the file. Raises SpecError where it is not there, too large or no text."""
+def text_of(path: Path, field: str = FIELD, most_bytes: int = BYTES_MAX) -> str:
+    """Read a file that a person named. Raises SpecError where it is not there, too large or no text."""
     try:
         with path.open("rb") as file:
-            content = file.read(BYTES_MAX + 1)
+            content = file.read(most_bytes + 1)
     except OSError as exc:
-        raise SpecError(FIELD, f"{path} cannot be read: {exc.strerror}") from exc
-    if len(content) > BYTES_MAX:
-        raise SpecError(FIELD, f"{path} has more than {BYTES_MAX:,} bytes: that is no configuration of a training")
+        raise SpecError(field, f"{path} cannot be read: {exc.strerror}") from exc
+    if len(content) > most_bytes:
+        raise SpecError(field, f"{path} has more than {most_bytes:,} bytes: that is no configuration")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
-        raise SpecError(FIELD, f"{path} is no text in UTF-8") from exc
+        raise SpecError(field, f"{path} is no text in UTF-8") from exc
 
 
 def is_command(text: str, name: str) -> bool:
