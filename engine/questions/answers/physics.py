@@ -7,6 +7,8 @@ from dataclasses import astuple
 from statistics import median
 
 from ...facts.result import DeviceFacts, Probe, Purpose
+from ...facts.speed_rounds import SpeedBlock
+from ...race.field import Timed
 from ...settings.ranks.emulation import limit_left
 from ...settings.spec import CPU_DEFAULT_LIMIT_BYTES, MEMORY_STEPS, SearchSpec
 from ...text.printable import is_line
@@ -210,8 +212,11 @@ def _other_work(facts: SizeFacts) -> Iterator[Impossible]:
     yield from within("speed.others_cores", speed.others_cores, 0, speed.cores or 0)
     for number, each in enumerate(facts.stored.speed_rounds):
         for place, block in enumerate(each.blocks):
-            yield from within(f"speed_rounds[{number}].blocks[{place}].others_cores", block.others_cores, 0, MOST_CORES)
-            path = f"speed_rounds[{number}].blocks[{place}].computing_fraction"
-            yield from within(path, block.computing_fraction, LEAST_COMPUTING, 1)
-            path = f"speed_rounds[{number}].blocks[{place}].collecting_fraction"
-            yield from within(path, block.collecting_fraction, 0, MOST_COLLECTING)
+            yield from impossible_conditions(f"speed_rounds[{number}].blocks[{place}]", block)
+
+
+def impossible_conditions(path: str, timed: SpeedBlock | Timed) -> Iterator[Impossible]:
+    """Yield what no machine does while something is timed: the cores of others, and shares of the time."""
+    yield from within(f"{path}.others_cores", timed.others_cores, 0, MOST_CORES)
+    yield from within(f"{path}.computing_fraction", timed.computing_fraction, LEAST_COMPUTING, 1)
+    yield from within(f"{path}.collecting_fraction", timed.collecting_fraction, 0, MOST_COLLECTING)

@@ -23,15 +23,13 @@ from .document import read_facts
 from .impossible import Impossible, refuse, within
 from .limits import (
     BATCH_SIZE_MOST,
-    LEAST_COMPUTING,
     LEAST_STEP_SECONDS,
-    MOST_COLLECTING,
     MOST_CORES,
     MOST_PROCESSES,
     MOST_RANKS,
     SLACK_SECONDS,
 )
-from .physics import impossible_device, impossible_place
+from .physics import impossible_conditions, impossible_device, impossible_place
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,59}", re.ASCII)
 """What a class, a type or a library may be called that a line to paste or a reason names."""
@@ -211,11 +209,7 @@ def _rounds(
                     yield Impossible(f"{path}.timed[{place}].samples_per_second", one.samples_per_second, most)
                     continue
                 least_seconds += least_samples / one.samples_per_second
-                yield from within(f"{path}.timed[{place}].others_cores", one.others_cores, 0, MOST_CORES)
-                computing = one.computing_fraction
-                yield from within(f"{path}.timed[{place}].computing_fraction", computing, LEAST_COMPUTING, 1)
-                collecting = one.collecting_fraction
-                yield from within(f"{path}.timed[{place}].collecting_fraction", collecting, 0, MOST_COLLECTING)
+                yield from impossible_conditions(f"{path}.timed[{place}]", one)
                 yield from within(f"{path}.timed[{place}].seconds", one.seconds, 0, each.seconds + SLACK_SECONDS)
             least_seconds = max(least_seconds, block_seconds * len(each.timed))
             if each.seconds < least_seconds:

@@ -12,7 +12,7 @@ from ...trainings.script.judge.timed_steps import mean_speed
 from ...trainings.script.notes.file_changes import MOST_FILES, MOST_PATH
 from ...trainings.script.result import Training
 from .impossible import Impossible, is_same, within
-from .limits import MOST_RANKS, MOST_TOKENS
+from .limits import MOST_RANKS, MOST_TOKENS, ONE_LINE
 from .size_facts import SizeFacts
 
 MOST_SHOWN = 20
@@ -108,5 +108,4 @@ def _unlikely_files(files: Sequence[str]) -> Iterator[Impossible]:
         yield Impossible("training.changed_files", len(files), f"at most {MOST_FILES}")
     for number, each in enumerate(files[:MOST_FILES]):
         if not is_line(each, MOST_PATH):
-            allowed = f"one line of 1 to {MOST_PATH} printable characters"
-            yield Impossible(f"training.changed_files[{number}]", each, allowed)
+            yield Impossible(f"training.changed_files[{number}]", each, ONE_LINE.format(MOST_PATH))
