@@ -20,7 +20,7 @@ from analysis.permissions import may_manage
 from engine.errors import SpecError
 
 TOKENS_PER_PERSON = 50
-_SECRET_BYTES = 32
+SECRET_BYTES = 32
 _PREFIX_LENGTH = len(READS) + 6
 _USE_NOTED_EVERY = timedelta(minutes=1)
 
@@ -44,7 +44,7 @@ def token_create(
     if expires_at is not None and expires_at <= timezone.now():
         raise SpecError("expires_at", "must be in the future")
     kind = REPORTS if only_reports else WRITES if may_write else READS
-    secret = kind + secrets.token_urlsafe(_SECRET_BYTES)
+    secret = kind + secrets.token_urlsafe(SECRET_BYTES)
     with transaction.atomic():
         person_lock(owner)
         if ApiToken.objects.live().filter(owner=owner).count() >= TOKENS_PER_PERSON:
@@ -53,7 +53,7 @@ def token_create(
             owner=owner,
             name=name,
             prefix=secret[:_PREFIX_LENGTH],
-            digest=_digest(secret),
+            digest=digest_of(secret),
             may_write=may_write or only_reports,
             expires_at=expires_at,
         )
@@ -79,7 +79,7 @@ def token_revoke(*, token_id: int, by: User) -> bool:
 
 def token_of(secret: str) -> ApiToken | None:
     """Find the valid token with this secret, and its owner: one lookup in a unique index, whatever was sent."""
-    return ApiToken.objects.live().select_related("owner").filter(digest=_digest(secret)).first()
+    return ApiToken.objects.live().select_related("owner").filter(digest=digest_of(secret)).first()
 
 
 def token_note_use(token: ApiToken, address: str | None) -> None:
@@ -90,7 +90,7 @@ def token_note_use(token: ApiToken, address: str | None) -> None:
     ApiToken.objects.filter(is_due, pk=token.pk).update(last_used_at=Now(), last_used_address=address)
 
 
-def _digest(secret: str) -> str:
+def digest_of(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

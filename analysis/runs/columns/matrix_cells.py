@@ -29,6 +29,7 @@ _OF_THE_KEY = ("precision", "optimizer")  # columns of a cell
 _NOT_SETTINGS = {name for name, each in SETTINGS.items() if each.role is not Role.TRAINING} | {*_OF_THE_KEY, *OWN}
 
 Cell = dict[str, Any]
+"""The columns of a cell that its kind knows: the others are empty."""
 
 
 def measured_cells(spec: Mapping[str, Any], found: Measured) -> list[Cell]:
@@ -95,7 +96,6 @@ def _measured(result: Measured) -> Cell | None:
         "is_cpu": is_cpu,
         "memory_bytes": limit_bytes if is_cpu else device.capacity_bytes,
         "largest_batch_size": boundary.largest_batch_size,
-        "safe_batch_size": None,
         "recommended_batch_size": recommended.batch_size if recommended else None,
         "with_reserve_batch_size": with_reserve.batch_size if with_reserve else None,
         "samples_per_second": recommended.samples_per_second if recommended else None,
@@ -110,14 +110,10 @@ def _estimated(estimate: EstimatedCard, reserve_fraction: float) -> Cell:
         "kind": ESTIMATED,
         "card": gpu.id[:CARD_LENGTH],
         "card_name": gpu.name[:200],
-        "is_cpu": False,
         "memory_bytes": gpu.total_bytes,
         "largest_batch_size": estimate.largest_batch_size,
         "safe_batch_size": estimate.safe_batch_size,
-        "recommended_batch_size": None,
         "with_reserve_batch_size": with_reserve,
-        "samples_per_second": None,
-        "headroom_bytes": None,
         "reserve_fraction": None if with_reserve is None else reserve_fraction,
     }
 

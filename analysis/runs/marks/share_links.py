@@ -6,7 +6,6 @@ links; where that rule has no number of days, a link may also be valid until it 
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from datetime import timedelta
 
@@ -15,6 +14,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from analysis.accounts.tokens import SECRET_BYTES, digest_of
 from analysis.audit.record import record
 from analysis.models import RetentionRule, Run, ShareLink, State
 from analysis.models.annotations import ShareLinkQuerySet
@@ -24,7 +24,6 @@ from engine.errors import SpecError
 
 LINKS_PER_RUN = 20
 DAYS_OFFERED = (1, 7, 30, 90, 365)
-_SECRET_BYTES = 32
 _PREFIX_LENGTH = 6
 
 
@@ -49,7 +48,7 @@ def share_link_create(*, run_id: int, by: User, days: int | None) -> tuple[Share
     if days not in allowed:
         words = ", ".join("null (until it is withdrawn)" if each is None else str(each) for each in allowed)
         raise SpecError("days", f"must be one of {words}")
-    secret = secrets.token_urlsafe(_SECRET_BYTES)
+    secret = secrets.token_urlsafe(SECRET_BYTES)
     with transaction.atomic():
         # locked, so that two requests cannot both create the last allowed link
         run = Run.objects.changeable_by(by).select_for_update(of=("self",)).defer("result").filter(pk=run_id).first()
@@ -63,7 +62,7 @@ def share_link_create(*, run_id: int, by: User, days: int | None) -> tuple[Share
             run=run,
             created_by=by,
             prefix=secret[:_PREFIX_LENGTH],
-            digest=_digest(secret),
+            digest=digest_of(secret),
             ends_at=None if days is None else timezone.now() + timedelta(days=days),
         )
         record("share.create", target=run, after=_audit_details(link))
@@ -87,14 +86,10 @@ def share_links_of(user: User) -> ShareLinkQuerySet:
 
 def share_link_of(secret: str) -> ShareLink | None:
     """Find the valid link with this secret, and its run. Ended and unknown ones take the same single lookup."""
-    digest = _digest(secret)
+    digest = digest_of(secret)
     link = ShareLink.objects.live().select_related("run").filter(digest=digest).first()
     # the index finds by the digest, whose bytes nobody can choose; the comparison itself takes the same time for all
     return link if link is not None and secrets.compare_digest(link.digest, digest) else None
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def _audit_details(link: ShareLink) -> dict[str, object]:
