@@ -33,15 +33,15 @@ def cost_per_million_samples_usd(price_per_hour_usd: float | None, samples_per_s
     return price_per_hour_usd / (samples_per_second * _HOUR_SECONDS) * _MILLION
 
 
-def savings(spec: SearchSpec, speedup: Interval | None, *, is_bound: bool = False) -> Savings:
-    """Compute the savings by the run's assumptions; where the speed-up `is_bound`, only their ends, no figure."""
+def savings(assumed: SearchSpec | Savings, speedup: Interval | None, *, is_bound: bool = False) -> Savings:
+    """Compute the savings by what a spec or other savings assume; of a speed-up that `is_bound` only their ends."""
     return savings_assuming(
         speedup.value if speedup and not is_bound else None,
         speedup_low=speedup.low if speedup else None,
         speedup_high=speedup.high if speedup else None,
-        price_per_hour_usd=spec.price_per_hour_usd,
-        hours_per_run=spec.hours_per_run,
-        runs_per_year=spec.runs_per_year,
+        price_per_hour_usd=assumed.price_per_hour_usd,
+        hours_per_run=assumed.hours_per_run,
+        runs_per_year=assumed.runs_per_year,
     )
 
 

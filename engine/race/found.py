@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 from ..facts.intervals import Interval
 from ..facts.result import Savings
-from ..facts.savings import savings_assuming
+from ..facts.savings import savings
 from ..facts.speed_rounds import SpeedClaim
 from .field import TODAY, Entry, RacedRound, RaceVerdict
 from .row import VariantRow
@@ -141,14 +141,7 @@ class RaceFound(Protocol):
         headline, gain = self.headline_with(None), self.found_gain
         if gain is None:
             return headline
-        again = savings_assuming(
-            None if self.deciding.claim is SpeedClaim.AT_LEAST else gain.value,
-            speedup_low=gain.low,
-            speedup_high=gain.high,
-            price_per_hour_usd=money.price_per_hour_usd,
-            hours_per_run=money.hours_per_run,
-            runs_per_year=money.runs_per_year,
-        )
+        again = savings(money, gain, is_bound=self.deciding.claim is SpeedClaim.AT_LEAST)
         saved = describe_saving(again)
         return f"{headline} It saves {saved} a year. {describe_basis(again)}" if saved else headline
 
