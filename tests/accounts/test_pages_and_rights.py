@@ -189,7 +189,7 @@ def test_a_guest_is_answered_and_may_share_the_address(asking: Client) -> None:
     make_stored_estimate()
     response = asking.get(PATH + QUESTION)
     assert response.status_code == 200
-    assert "<h1>Up to 89 fit an A10; the default 16 leaves 82 % unused.</h1>" in response.content.decode()
+    assert "<h1>Up to 89 fit an A10; batch size 16 leaves 82 % unused.</h1>" in response.content.decode()
     assert response["Cache-Control"] == "public, max-age=60"
     assert "Cookie" in response["Vary"]
     assert not response.cookies
@@ -279,4 +279,4 @@ def test_an_account_without_a_role_asks_as_a_guest_does(asking: Client) -> None:
 
 def test_all_gpus_are_counted_as_for_people_who_are_signed_in(asking: Client) -> None:
     make_stored_estimate("all")
-    assert f"All {len(gpus())} GPUs fit the default 16" in asking.get(f"{PATH}?model=bert&gpu=all").content.decode()
+    assert f"All {len(gpus())} GPUs fit batch size 16" in asking.get(f"{PATH}?model=bert&gpu=all").content.decode()

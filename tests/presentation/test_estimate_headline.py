@@ -48,16 +48,16 @@ def priced(**prices: float) -> dict[str, Price]:
 @pytest.mark.parametrize(
     ("changes", "today", "sentence"),
     [
-        ({}, 16, "Up to 89 fit an A10; the default 16 leaves 82 % unused."),
+        ({}, 16, "Up to 89 fit an A10; batch size 16 leaves 82 % unused."),
         ({}, 50, "Up to 89 fit an A10; your 50 leaves at least 48 % unused."),
-        ({"at": []}, 16, "Up to 89 fit an A10, against the default 16."),
+        ({"at": []}, 16, "Up to 89 fit an A10, against batch size 16."),
         ({}, 89, "Keep your 89: no more fits an A10 with the margin."),
         ({}, 95, "At most 89: your 95 leaves no margin on an A10."),
         ({}, 1_024, "Does not fit: 1,024 on an A10. Up to 89 fit."),
         ({"safe_batch_size": 0}, 1_024, "Does not fit: 1,024 on an A10. Only 99 might fit."),
         ({"safe_batch_size": 0, "largest_batch_size": 1}, 1, "Too close: 1 on an A10 fits only without the margin."),
         (NOTHING, 16, "Does not fit: not even batch 1 on an A10."),
-        (CAPPED, 16, "65,536 or more fit an A10; the default 16 leaves 82 % unused."),
+        (CAPPED, 16, "65,536 or more fit an A10; batch size 16 leaves 82 % unused."),
         (LIMIT, 1_024, "Does not fit: 1,024 on an A10 limited to 8 GiB. Up to 89 fit."),
     ],
 )
@@ -74,7 +74,7 @@ def test_no_sentence_is_longer_than_a_reader_takes_in_at_once(changes, limited):
 
 
 def test_a_number_and_its_unit_are_one_word():
-    assert count_words("Up to 89 fit a V100 SXM2 16 GB; the default 16 leaves 82 % unused.") == 14
+    assert count_words("Up to 89 fit a V100 SXM2 16 GB; batch size 16 leaves 82 % unused.") == 14
 
 
 def test_of_unused_memory_no_more_is_claimed_than_there_is():
@@ -89,19 +89,19 @@ def test_of_all_gpus_the_cheapest_that_takes_it_is_named_with_its_price():
     estimates = [read("a100-40gb"), read("t4", safe_batch_size=15), read("a10")]
     prices = priced(a100_40gb=1.29, t4=0.2, a10=0.6)
     said = headline_of_all(estimates, SPEC, prices=prices)
-    assert said == "2 of 3 GPUs fit the default 16; the cheapest is an A10, $0.60 an hour."
+    assert said == "2 of 3 GPUs fit batch size 16; the cheapest is an A10, $0.60 an hour."
 
 
 def test_without_a_known_price_the_smallest_is_named():
     said = headline_of_all([read("a100-40gb"), read("t4", safe_batch_size=15), read("a10")], SPEC, left_out=3)
-    assert said == "2 of 6 GPUs fit the default 16; the smallest is an A10."
+    assert said == "2 of 6 GPUs fit batch size 16; the smallest is an A10."
 
 
 def test_a_limit_that_makes_gpus_too_small_is_named_with_them():
     spec = SPEC | {"memory_limit_bytes": 2 * GIB}
     none = headline_of_all([read(safe_batch_size=3), read("t4", safe_batch_size=2)], spec)
-    assert none == "Does not fit: none of 2 GPUs limited to 2 GiB takes the default 16."
-    assert headline_of_all([read(), read("t4")], spec).startswith("All 2 GPUs limited to 2 GiB fit the default 16")
+    assert none == "Does not fit: none of 2 GPUs limited to 2 GiB takes batch size 16."
+    assert headline_of_all([read(), read("t4")], spec).startswith("All 2 GPUs limited to 2 GiB fit batch size 16")
 
 
 def test_the_sentence_of_all_gpus_is_short_whichever_is_named():

@@ -142,10 +142,10 @@ def test_a_size_of_today_that_does_not_fit_is_answered_by_a_compared_choice_alon
     compared = stored(make_timed_result(), spec=spec, current=None, speedup=None)
     assert (
         headline(compared).sentence
-        == "The default 16 does not fit. Use batch size 8: no measured size is clearly faster."
+        == "Batch size 16 does not fit. Use batch size 8: no measured size is clearly faster."
     )
     unknown = stored(make_unmeasurable_result(), spec=spec, current=None)
-    assert headline(unknown).sentence == "The default 16 does not fit; up to 8 fit."
+    assert headline(unknown).sentence == "Batch size 16 does not fit; up to 8 fit."
     assert headline(unknown).notes[0] == "None is recommended: other programs used 1.6 of 2 cores."
 
 

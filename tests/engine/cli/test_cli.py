@@ -217,8 +217,8 @@ def test_a_lower_bound_is_said_as_one_in_the_answer_the_lines_and_the_block():
     money = savings(spec, ends, is_bound=True)
     bound = result(speedup=None, speedup_low=ends.low, speedup_high=ends.high, savings=money, speed=said)
     assert answer_lines(bound) == [
-        "Use batch size 40: at least 1.9x as fast as the default 16.",
-        "The default 16 trains an epoch in at least 1.9 times the time of 40. "
+        "Use batch size 40: at least 1.9x as fast as batch size 16.",
+        "Batch size 16 trains an epoch in at least 1.9 times the time of 40. "
         "bert trains with up to 48 samples in 24.0 GiB of NVIDIA A10. "
         "Measured 1.9 to 3.9x as fast; other programs used 1.6 of 2 cores.",
     ]
@@ -237,7 +237,7 @@ def test_without_a_claim_nothing_is_optimal_and_the_size_with_the_reserve_has_a_
     unknown = result(**fields, waste=Waste(GIB, None, None, None, None), largest_with_reserve=point)
     first, second = answer_lines(unknown)
     assert first == "Up to 48 fit. None is recommended."
-    assert "40 is 0.80 to 13.00x as fast as the default 16." in second
+    assert "40 is 0.80 to 13.00x as fast as batch size 16." in second
     assert "The largest that keeps the reserve (5 % free) is 40." in second
     text = details(unknown)
     assert "With reserve:    40    22.0 GiB" in text

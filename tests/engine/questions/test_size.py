@@ -42,7 +42,7 @@ def test_what_is_known_is_said_before_the_speeds_are_compared_and_comparing_can_
     events = []
     run(FakeWorker(528), events)
     at = next(n for n, e in enumerate(events) if e.get("phase") == "timing")
-    assert events[at]["known"].startswith("Up to 528 fit, certified. Unused at the default 16: ")
+    assert events[at]["known"].startswith("Up to 528 fit, certified. Unused at batch size 16: ")
     assert "(--no-compare-speed leaves it out)" in events[at + 1]["message"]
     alone = measure(RunSpec("bert-tiny", compare_speed=False), worker=FakeWorker(528), estimates=False)
     assert (alone.boundary.largest_batch_size, alone.recommended) == (528, None)
@@ -165,7 +165,7 @@ def test_contradicting_timings_make_no_speed_up_no_fastest_and_no_money():
     calls = itertools.count()
     result = run(FakeWorker(38, step_seconds=lambda size: size * ((0.3, 0.9)[next(calls) % 2] if size < 20 else 0.33)))
     assert not result.speed.is_measurable
-    assert result.speed.reason == "8 is 0.33 to 3.01x as fast as the default 16"
+    assert result.speed.reason == "8 is 0.33 to 3.01x as fast as batch size 16"
     assert (result.fastest, result.speedup, result.savings.per_year_usd) == (None, None, None)
     assert result.current.samples_per_second is None
     timed = [p for p in result.probes if p.purpose is Purpose.TIMING]

@@ -72,7 +72,7 @@ def test_an_estimate_under_a_memory_limit_answers_nothing_else(alice_client: Cli
 def test_all_gpus_are_answered_by_one_table_that_sorts_and_filters_by_the_address(alice_client: Client) -> None:
     make_stored_estimate("all")
     html = asked(alice_client, gpu="all", sort="name")
-    assert f"All {len(gpus())} GPUs fit the default 16" in html
+    assert f"All {len(gpus())} GPUs fit batch size 16" in html
     assert 'href="?' in html
     names = re.findall(r'<th scope="row">(.*?) <span', html.partition('class="gpus"')[2].partition("</table>")[0])
     assert names == sorted(names, key=str.lower)
@@ -85,7 +85,7 @@ def test_all_gpus_are_answered_by_one_table_that_sorts_and_filters_by_the_addres
 def test_of_all_gpus_those_without_an_estimate_are_named(alice_client: Client) -> None:
     make_stored_estimate("a10"), make_stored_estimate("t4")
     text = words(asked(alice_client, gpu="all"))
-    assert "All 2 GPUs fit the default 16" in text
+    assert "All 2 GPUs fit batch size 16" in text
     assert "Not estimated yet for these settings:" in text
     assert "H100" in text.partition("Not estimated yet for these settings:")[2]
 

@@ -86,7 +86,7 @@ def test_tf32_can_be_estimated_on_a_host_without_any_gpu(alice_client):
 
 def test_one_gpu_leads_with_what_to_use_and_what_todays_size_leaves(alice_client):
     text = page(alice_client, make_stored_estimate().get_absolute_url())
-    assert "<h1>Up to 89 fit an A10; the default 16 leaves 82 % unused.</h1>" in text
+    assert "<h1>Up to 89 fit an A10; batch size 16 leaves 82 % unused.</h1>" in text
     assert "No GPU was used" in text
     assert "BERT base" in text
 
@@ -119,7 +119,7 @@ def test_a_size_that_would_not_fit_is_said_and_not_called_unmeasured(alice_clien
 
 def test_all_cards_are_in_one_table_with_price_and_limit(alice_client):
     text = page(alice_client, make_stored_estimate("all").get_absolute_url())
-    assert f"All {len(gpus())} GPUs fit the default 16; lowest known price: " in text
+    assert f"All {len(gpus())} GPUs fit batch size 16; lowest known price: " in text
     assert text.count("cheapest that fits") == 1
     assert text.count('<th scope="row">') >= len(gpus())
     assert "$0.60" in text
