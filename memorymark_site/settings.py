@@ -139,7 +139,14 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "analysis.pages.frame.frame",
-            ]
+            ],
+            # what nearly every template needs, so that none of them loads it
+            "builtins": [
+                "django.templatetags.static",
+                "django_htmx.templatetags.django_htmx",
+                "analysis.templatetags.units",
+                "analysis.templatetags.answer",
+            ],
         },
     }
 ]

@@ -130,6 +130,11 @@ _PARTS = (
     ("workspaces", "library workspaces"),
     ("communication", "gathered weights and communication buffers"),
 )
+_COUNTERS = (
+    ("peak_allocated", "peak allocated"),
+    ("peak_reserved", "peak reserved"),
+    ("device_used", "device used"),
+)
 """Key of `by_kind` without its unit, and the text for it, in the order they are drawn."""
 WITH_MARGIN = "With margin"
 """What pages call the largest size that would still fit if everything took more than predicted, by the margin."""
@@ -234,10 +239,10 @@ def estimate_stack(estimate: EstimatedCard, current_batch_size: int) -> Stack | 
 
 
 def kind_rows(estimate: EstimatedCard) -> list[tuple[str, list[int | None]]]:
-    """Return the table of memory by kind at each estimated size; kinds without any memory are left out."""
-    kinds = [point.by_kind for point in estimate.points]
-    rows = [(label, [getattr(each, f"{key}_bytes") for each in kinds]) for key, label in _PARTS]
-    return [(label, sizes) for label, sizes in rows if any(sizes)]
+    """Return the memory by kind, and each counter's peak, at each estimated size; rows without memory are left out."""
+    kinds = [(label, [getattr(point.by_kind, f"{key}_bytes") for point in estimate.points]) for key, label in _PARTS]
+    peaks = [(label, [getattr(point, f"{key}_bytes") for point in estimate.points]) for key, label in _COUNTERS]
+    return [(label, sizes) for label, sizes in (*kinds, *peaks) if any(sizes)]
 
 
 def gpu_rows(estimates: Sequence[EstimatedCard], current_batch_size: int, prices: Mapping[str, Price]) -> list[GpuRow]:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django import template
+from django.templatetags.static import static
 from django.urls import reverse
-from django.utils.html import escape, format_html_join
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from analysis import formatting
@@ -25,7 +26,22 @@ for name in (
     register.filter(name, getattr(formatting, name))
 for each in (name_today, draw, picture):
     register.filter(each)
+_FILES = {"css": '<link rel="stylesheet" href="{}">', "js": '<script src="{}" defer></script>'}
 _LINE = '<li class="log-{}"><time datetime="{}">{}</time>{}</li>\n'
+
+
+@register.simple_tag
+def own_files(*names: str) -> SafeString:
+    """Link the files that a page has beside those of every page: `{% own_files "run.css" "log.js" %}`."""
+    kinds = [(name, name.rpartition(".")[2]) for name in names]
+    links = [format_html(_FILES[kind], static(f"{kind}/{name}")) for name, kind in kinds]
+    return format_html_join("\n", "{}", ((link,) for link in links))
+
+
+@register.filter
+def or_dash(text: str) -> str:
+    """Write what is not measured as tables do."""
+    return "–" if text == formatting.NOT_MEASURED else text
 
 
 @register.filter

@@ -226,7 +226,6 @@ def test_more_than_eight_runs_are_a_table_only(alice_client: Client) -> None:
     html = page(alice_client, *runs)
     assert "data-chart" not in html
     assert [run.pk for run in runs if f">run {run.pk}</a>".replace(">run", "run") not in html] == []
-    assert "js/charts.js" not in html
 
 
 @pytest.mark.parametrize(
