@@ -13,6 +13,7 @@ from analysis.lists.totals import lab_totals
 from analysis.lists.use.days import first_moment, use_by_day
 from analysis.lists.use.load import HELD_MAX, held_since
 from analysis.models import Device, Run, State
+from analysis.presentation.labels import model_name
 
 DAYS = 30
 _SILENT_SHOWN = _BARS_SHOWN = 10
@@ -23,6 +24,7 @@ def dashboard() -> dict[str, Any]:
     """Return all figures; workers of `silent` devices gave no sign of life."""
     now, totals = database_now(), lab_totals()
     waiting = Run.objects.queued().filter(cancel_requested=False).order_by("created_at", "id")
+    oldest = waiting.only("id", "model", "state", "created_at").first()
     devices = list(Device.all_devices.select_related("host").defer("calibration").with_activity())
     enabled = [device for device in devices if device.enabled and not device.is_reported]
     silent = [device for device in enabled if not device.is_up]
@@ -38,7 +40,8 @@ def dashboard() -> dict[str, Any]:
         "more_gpus": max(0, len(gpu_hours) - _BARS_SHOWN),
         "all_gpu_hours": sum(bar["value"] for bar in gpu_hours),
         "days": DAYS,
-        "oldest_waiting": waiting.only("id", "model", "state", "created_at").first(),
+        "oldest_waiting": oldest,
+        "oldest_model": model_name(oldest.model) if oldest else "",
         "silent": silent[:_SILENT_SHOWN],
         "silent_more": max(0, len(silent) - _SILENT_SHOWN),
         "device_count": len(enabled),

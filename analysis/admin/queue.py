@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import pickletools
 
 import django_q.admin  # noqa: F401  (registers the models that are unregistered below)
@@ -64,6 +65,8 @@ def _waiting() -> tuple[list[tuple[Run, str, str]], bool]:
     runs = list(queue.with_places().defer("result").order_by("-priority", "created_at", "id")[: WAITING_SHOWN + 1])
     has_more, runs = len(runs) > WAITING_SHOWN, runs[:WAITING_SHOWN]
     turns = queue_positions(runs)
+    places = {run_id: turn.position for run_id, turn in turns.items() if turn.position is not None}
+    runs.sort(key=lambda run: places.get(run.pk, math.inf))
     return [(run, model_name(run.model), describe_phase(run, turns.get(run.pk))) for run in runs], has_more
 
 

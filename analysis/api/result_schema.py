@@ -33,7 +33,7 @@ ORIGIN: Schema = {
     },
     "is_trusted": {
         "type": "boolean",
-        "description": "false: reported, and neither its token nor its host is trusted: not verified by this lab.",
+        "description": "false: reported, and neither its token nor its host is trusted: not trusted by this lab.",
     },
 }
 """Members beside the figures of a run; of its result where that is answered alone."""

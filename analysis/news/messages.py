@@ -42,7 +42,7 @@ _EDGE = re.compile(r"(?<!\w)_|_(?!\w)")
 
 
 def body_of(event: NewsEvent, run: Run | None) -> dict[str, Any]:
-    """Return the body; what this lab has not verified says so in the verdict and beside each figure."""
+    """Return the body; what this lab does not trust says so in the verdict and beside each figure."""
     end = State(event.kind.removeprefix("run.")) if run and event.kind in ENDS_OF_RUNS else None
     origin = Origin.of(run).unnamed if run else None
     verdict = describe_end(run, end) if run and end else str(event.details.get("verdict", ""))

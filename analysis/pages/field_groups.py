@@ -45,7 +45,7 @@ class Topic:
 
 
 TRAINING_TOPICS = (
-    Topic("LoRA, 4 and 8 bits", _rarer(AdapterSettings)),
+    Topic("LoRA in detail, 8 bits", _rarer(AdapterSettings)),
     Topic("Outputs and loss", _rarer(LoopSettings)),
     Topic("The training step", _rarer(StepSettings)),
 )

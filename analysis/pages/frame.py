@@ -34,7 +34,7 @@ _SECTIONS = {RUNS: "Runs", ESTIMATES: "Estimates", TREND: "Trend", HELP: "Help",
 _BELOW = {
     "analysis:run": ("Run {run_id}", RUNS),
     "analysis:compare": ("Compare", RUNS),
-    **{f"analysis:{kind}s": (f"{kind.label}s", HELP) for kind, each in BY_KIND.items() if each.help_text},
+    **{f"analysis:{kind}s": (f"{kind.label}s", RUNS) for kind, each in BY_KIND.items() if each.help_text},
     "analysis:advice": ("What to paste", "analysis:run"),
     "analysis:what_to_change": ("What to change", ESTIMATES),
     "analysis:document": ("{title}", HELP),
@@ -47,7 +47,7 @@ _REACHED_FROM = {
     "analysis:run_create": HOME,  # where a form with errors is answered
     "api-docs": HELP,
     **dict.fromkeys((TREND, "analysis:trend_acknowledge"), RUNS),
-    **{f"analysis:{kind}_start": HELP for kind, pages in BY_KIND.items() if pages.help_text},
+    **{f"analysis:{kind}_start": RUNS for kind, pages in BY_KIND.items() if pages.help_text},
 }
 """Pages that belong to an entry of the menu, though they stand below no section."""
 _OWN_PAGES = ("account",)

@@ -17,7 +17,7 @@ NOT_TRUSTED = (
     "Not trusted yet: left out of recommendations, baselines, trends, the matrix and reuse. "
     "A GPU manager can trust the token or the host that reported it."
 )
-_DOUBT = "not verified by this lab"
+_DOUBT = "not trusted by this lab"
 NOT_VERIFIED = f"reported, {_DOUBT}"
 """The origin of a run that is not trusted, for people without an account: neither host nor person."""
 NOT_VERIFIED_NOTE = (
@@ -50,7 +50,7 @@ class Origin:
 
     @property
     def mark(self) -> str | None:
-        """Write "not verified by this lab, reported by alice from node7", the doubt first, as the end may be cut."""
+        """Write "not trusted by this lab, reported by alice from node7", the doubt first, as the end may be cut."""
         if not self.is_reported or self.is_trusted:
             return self.origin
         return f"{_DOUBT}, {self.origin}"
@@ -62,7 +62,7 @@ class Origin:
 
     @property
     def opening(self) -> str:
-        """Write "Not verified by this lab, reported from node7: ", with a long name cut; empty if measured here."""
+        """Write "Not trusted by this lab, reported from node7: ", with a long name cut; empty if measured here."""
         host = _NO_HOST.sub("_", self.reported_from)[:_HOST_IN_MESSAGES]
         mark = replace(self, origin=origin_text(host, None)).mark
         return f"{sentence_case(mark)}: " if mark else ""

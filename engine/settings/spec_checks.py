@@ -11,7 +11,7 @@ from types import NoneType
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 from ..errors import SpecError
-from ..text.units import BYTES_ALLOWED, parse_bytes
+from ..text.units import BYTES_ALLOWED, parse_bytes, round_bytes
 from .setting import Setting, TextValues
 
 _MOST_LISTED = 15
@@ -58,7 +58,7 @@ def check_settings(spec: Any) -> None:
     for name, each in settings.items():
         value, (low, high) = getattr(spec, name), each.bounds or (-math.inf, math.inf)
         if each.bounds and value is not None and not low <= value <= high:  # refuses NaN and the infinities too
-            raise SpecError(name, out_of_range(value, low, high))
+            raise SpecError(name, out_of_range(value, low, high, is_bytes=is_of_bytes(name)))
 
 
 def _is_written_well(value: str, of: Setting) -> bool:
@@ -92,8 +92,10 @@ def _nearest(typed: str, offered: Sequence[str]) -> list[str]:
     return [each for each, ratio in zip(found, alike, strict=True) if ratio >= alike[0] - _AS_ALIKE]
 
 
-def out_of_range(value: float, low: float, high: float) -> str:
-    """Write ``5.0 is out of range; from 0 to 0.5; 5 % is 0.05``."""
+def out_of_range(value: float, low: float, high: float, *, is_bytes: bool = False) -> str:
+    """Write ``5.0 is out of range; from 0 to 0.5; 5 % is 0.05``, and bytes as sizes."""
+    if is_bytes:
+        return f"{round_bytes(value)} is out of range; from {round_bytes(low)} to {round_bytes(high)}"
     meant = f"; {value:g} % is {value / 100:g}" if high <= 1 < value <= 100 * high else ""
     return f"{str(value)[:40]} is out of range; from {_bound(low)} to {_bound(high)}{meant}"
 

@@ -142,7 +142,7 @@ def test_the_first_page_says_who_is_silent_and_what_waits(root_client):
     device = make_device()
     run = make_run(device)
     page = root_client.get("/admin/").content.decode()
-    assert f"run {run.pk}</a>, bert-tiny" in page
+    assert f"run {run.pk}</a>, BERT tiny" in page
     assert "No sign of life:" in page
 
 

@@ -52,8 +52,9 @@ def test_runs_that_differ_in_one_setting_are_called_by_it() -> None:
     assert headline(replace(result(8), spec=make_spec()), both).startswith("Run 2 is")
 
 
-def test_of_different_models_it_says_only_how_many() -> None:
-    assert headline(result(8), result(12), models=("bert", "gpt2")) == "2 runs"
+def test_of_different_models_it_names_them() -> None:
+    said = headline(result(8), result(12), models=("bert", "gpt2"))
+    assert said == "BERT base on A100-SXM4-40GB and GPT-2 small on A100-SXM4-40GB"
 
 
 ALONE = timed(96, 100, 104)

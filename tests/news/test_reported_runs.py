@@ -133,7 +133,7 @@ class TestMessages:
 
     def test_the_verdict_begins_with_the_host_and_that_nobody_verified_it(self, run: Run) -> None:
         body = body_of_end(run)
-        assert body["verdict"].startswith(f"Not verified by this lab, reported from {HOST}: Up to 8 fit.")
+        assert body["verdict"].startswith(f"Not trusted by this lab, reported from {HOST}: Up to 8 fit.")
         assert (body["origin"], body["reported_from"], body["is_trusted"]) == (f"reported from {HOST}", HOST, False)
         assert body["figures"]["largest_batch_size"] == {"value": 8, "kind": "measured", "is_trusted": False}
         assert "alice" not in json.dumps(body)
@@ -145,24 +145,24 @@ class TestMessages:
         assert [body["is_trusted"], *(figure["is_trusted"] for figure in body["figures"].values())].count(False) == 0
 
     def test_every_channel_says_so(self, run: Run) -> None:
-        body, opening = body_of_end(run), f"Not verified by this lab, reported from {HOST}: "
+        body, opening = body_of_end(run), f"Not trusted by this lab, reported from {HOST}: "
         assert json.loads(encoded("webhook", "id", body)) == {"delivery": "id", **body}
         assert json.loads(encoded("slack", "id", body))["text"].startswith(opening)
         assert mail_text(body).startswith(opening)
-        assert "largest_batch_size: 8, measured, reported, not verified by this lab" in mail_text(body)
+        assert "largest_batch_size: 8, measured, reported, not trusted by this lab" in mail_text(body)
 
     def test_a_long_name_of_a_host_cannot_hide_the_doubt_in_a_subject(self, alice: User, settings: Any) -> None:
         settings.EMAIL_HOST = "mail.lab.example"
         body = body_of_end(make_reported_run(alice, host="verified by this lab: *yes* " * 6 + "x"))
         assert send_mail("alice@lab.example", "id", body).is_delivered
-        assert mail.outbox[0].subject.startswith("MemoryMark: Not verified by this lab, reported from verified_by_")
+        assert mail.outbox[0].subject.startswith("MemoryMark: Not trusted by this lab, reported from verified_by_")
 
     def test_one_that_failed_where_it_ran_says_so_too(self, alice: User) -> None:
         sender = SendingClient(alice)
         sender.begin(key := make_run_key())
         sender.send_events(key, 0, *make_events(), ERROR)
         verdict = body_of_end(Run.objects.get(report__run_key=key))["verdict"]
-        assert verdict.startswith(f"Not verified by this lab, reported from {HOST}: ")
+        assert verdict.startswith(f"Not trusted by this lab, reported from {HOST}: ")
 
     def test_an_event_without_a_run_has_no_origin(self) -> None:
         body = body_of(NewsEvent(kind=NewsKind.SILENT, details={"verdict": "lab: silent."}, created_at=now()), None)

@@ -144,7 +144,7 @@ def test_a_guest_is_offered_what_is_open(settings) -> None:
 def test_the_entry_of_a_page_and_of_what_is_below_it_is_current(root_client: Client) -> None:
     run = make_measured_run(make_device())
     shown = {"/": "Start", "/runs/": "Runs", run.get_absolute_url(): "Runs", "/admin/queue/": "Admin"}
-    shown |= {"/commands/": "Your scripts", "/compare/": "Runs", "/trend/": "Runs", "/validations/": "Help"}
+    shown |= {"/commands/": "Your scripts", "/compare/": "Runs", "/trend/": "Runs", "/validations/": "Runs"}
     shown |= {"/help/": "Help", "/help/glossary/": "Help"}
     assert {address: current(root_client, address) for address in shown} == shown
 
@@ -201,7 +201,7 @@ def test_a_page_below_a_section_says_where_it_stands(alice_client: Client) -> No
     assert way(alice_client, f"{run.get_absolute_url()}advice/") == [*above, ("What to paste", "page")]
     assert way(alice_client, trend_address(run)) == [("Trend", "/trend/"), ("BERT tiny on Test CPU", "page")]
     assert way(alice_client, "/compare/") == [("Runs", "/runs/"), ("Compare", "page")]
-    assert way(alice_client, "/validations/") == [("Help", "/help/"), ("Validations", "page")]
+    assert way(alice_client, "/validations/") == [("Runs", "/runs/"), ("Validations", "page")]
     assert way(alice_client, "/account/notifications/") == [("Account", "/account/"), ("Notifications", "page")]
     assert [title for title, _ in way(alice_client, "/help/glossary/")][0] == "Help"
 

@@ -68,7 +68,7 @@ def test_white_text_can_be_read_on_every_colour(colour):
 
 
 @pytest.mark.parametrize(
-    ("is_trusted", "ends"), [(False, "certified · reported, not verified by this lab"), (True, "certified")]
+    ("is_trusted", "ends"), [(False, "certified · reported, not trusted by this lab"), (True, "certified")]
 )
 def test_a_reported_run_that_is_not_trusted_says_so_and_is_not_green(is_trusted, ends):
     shown = badge(run_of(reported_from="node7", is_trusted=is_trusted))

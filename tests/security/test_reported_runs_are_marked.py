@@ -193,7 +193,7 @@ def says_it(content_type: str, text: str, is_trusted: bool) -> bool:
     words = " ".join(re.sub(r"<[^>]*>", " ", text).lower().split())
     by_whom = f"reported by {PERSON} from {SENDER}"
     places = (by_whom, "reported from another machine", "reported, not", '"reported_from"')
-    doubt = ("not trusted", "not verified", "false")
+    doubt = ("not trusted", "false")
     names_origin = any(place in words.replace("&quot;", '"') for place in places) or "> reported<" in text
     return names_origin and (is_trusted or any(each in words for each in doubt))
 

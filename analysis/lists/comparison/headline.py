@@ -18,7 +18,7 @@ _NAMING = frozenset(SETTINGS[name].label for name in ("precision", "optimizer"))
 
 
 def compare_headline(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, rows: Sequence[MetricRow]) -> str:
-    """Write "Run 4 is 1.40x as fast as run 2; run 5 fits the most, 104 against 60."; else only the number of runs."""
+    """Write "Run 4 is 1.40x as fast as run 2; run 5 fits the most, 104 against 60."; else what they are runs of."""
     if baseline is not None:
         names = _names(subjects)
         fastest = _fastest(subjects, baseline, _row(rows, RECOMMENDED_SPEED), names)
@@ -26,7 +26,10 @@ def compare_headline(subjects: Sequence[ComparedRun], baseline: ComparedRun | No
         if sentence := "; ".join(filter(None, (fastest, largest))):
             is_setting = sentence.startswith(tuple(set(names.values()) - {subject.name for subject in subjects}))
             return f"{sentence if is_setting else sentence[0].upper() + sentence[1:]}."
-    return f"{len(subjects)} runs"
+    trained = list(dict.fromkeys(f"{subject.model_name} on {subject.place}" for subject in subjects))
+    if len(trained) == 1:
+        return f"{len(subjects)} runs of {trained[0]}"
+    return " and ".join(trained) if len(trained) == 2 else f"{len(subjects)} runs"
 
 
 def _names(subjects: Sequence[ComparedRun]) -> dict[int, str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
+from analysis.formatting import duration
 from analysis.models.device import DeviceWithActivity
 from analysis.pages.home.forms import RunForm
 from analysis.presentation.device_cards import holder_text
@@ -34,9 +35,9 @@ def outlook_of(form: RunForm) -> dict[str, Any] | None:
 
 
 def _seconds(known: Outlook, spec: RunSpec) -> str:
-    """Write "Takes about 50 s.", or what runs usually take; empty where none has finished."""
+    """Write "Takes about 50 s.", what runs usually take, or the most where none has finished."""
     if known.seconds is None:
-        return ""
+        return f"Takes at most {duration(spec.time_budget_seconds)}, its time budget."
     about = describe_left(min(known.seconds, spec.time_budget_seconds)).removesuffix(" left")
     return f"Takes {about}." if known.is_of_same_settings else f"Recent runs took {about}."
 

@@ -196,7 +196,7 @@ def _devices_context(request: HttpRequest) -> dict[str, Any]:
         "waiting_count": waiting.total(),
         "waiting_own": _own_waiting(request.user) if waiting else [],
         "cards": device_cards(devices[:DEVICES_MAX], waiting),
-        "more_devices": enabled.count() - DEVICES_MAX if has_more else 0,
+        "device_count": enabled.count() if has_more else 0,
         "silent_count": enabled.count() - enabled.seen_lately().count() if has_more else 0,
     }
 

@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 
 from analysis.formatting import round_bytes
 from analysis.http.query_string import StrictQueryForm
+from analysis.http.setting_fields import GroupedNumberField
 from analysis.models import ALL_GPUS, CPU, Device, Run
 from analysis.pages.form_choices import models_by_task, places_offered
 from analysis.pages.spec_form import SpecForm
@@ -36,7 +37,7 @@ def _cards() -> list[tuple[str, object]]:
 
 
 class ChangesForm(forms.Form):
-    batch_size = forms.IntegerField(label="Batch size wanted", min_value=1, max_value=MAX_BATCH_SIZE)
+    batch_size = GroupedNumberField(label="Batch size wanted", min_value=1, max_value=MAX_BATCH_SIZE)
     scope = forms.ChoiceField(label="What is tried", choices=SCOPES, required=False)
 
     def clean_scope(self) -> str:

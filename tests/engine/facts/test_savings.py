@@ -102,9 +102,7 @@ def test_nothing_below_a_size_of_today_that_nobody_refused_is_recommended() -> N
     assert result.speed is not None
     assert (result.fastest, result.speedup) == (None, None)
     assert result.speed.reason == "batch size 16 was not measured here: no speed to compare with"
-    assert answer_of(result).text.startswith(
-        "At least 4 fit. None is recommended. Batch size 16 was not measured here"
-    )
+    assert answer_of(result).text.startswith("At least 4 fit. None is recommended. Batch size 16 was not measured here")
 
 
 @pytest.mark.parametrize(("today", "refused"), [(16, (5,)), (4, ()), (16, (16,))])

@@ -218,7 +218,7 @@ def test_a_topic_is_folded_until_one_of_its_settings_differs_from_its_default() 
     fresh, changed = (RunForm(initial=initial, devices=()) for initial in ({}, {"lora_dropout": 0.1, "priority": 1}))
     assert not fresh.more_is_open
     assert [group.topic.title for group in changed.folded_groups if group.is_open] == [
-        "LoRA, 4 and 8 bits",
+        "LoRA in detail, 8 bits",
         "Search and queue",
     ]
     assert changed.more_is_open

@@ -46,8 +46,12 @@ def test_of_other_settings_only_the_usual_time_is_said(alice_client: Client) -> 
     assert said(alice_client, card, model="gpt2") == "Recent runs took about 50 s. No run waits."
 
 
-def test_where_nothing_ended_yet_no_figure_is_made_up(alice_client: Client) -> None:
-    assert said(alice_client, make_card()) == "No run waits."
+AT_MOST = "Takes at most 30 min, its time budget."
+
+
+def test_where_nothing_ended_yet_its_time_budget_is_the_most(alice_client: Client) -> None:
+    assert said(alice_client, make_card()) == f"{AT_MOST} No run waits."
+    assert "Takes at most 2 min," in said(alice_client, make_card(1), time_budget_seconds="120")
 
 
 def test_no_run_is_said_to_take_longer_than_its_budget(alice_client: Client) -> None:
@@ -72,8 +76,8 @@ def test_an_estimate_for_the_card_is_named_as_one(alice_client: Client) -> None:
         settings="",
         largest_batch_size=60,
     )
-    assert said(alice_client, card) == f"About 60 will fit, by the estimate of run {run.pk} . No run waits."
-    assert said(alice_client, card, memory_limit_bytes="8GiB") == "No run waits."
+    assert said(alice_client, card) == f"About 60 will fit, by the estimate of run {run.pk} . {AT_MOST} No run waits."
+    assert said(alice_client, card, memory_limit_bytes="8GiB") == f"{AT_MOST} No run waits."
 
 
 def test_a_cpu_without_a_limit_is_known_by_the_limit_that_it_then_has(alice_client: Client) -> None:
@@ -86,19 +90,19 @@ def test_a_cpu_without_a_limit_is_known_by_the_limit_that_it_then_has(alice_clie
 def test_it_says_who_is_first(alice: Any, alice_client: Client) -> None:
     card = make_card()
     running = make_claimed_run(card)
-    assert said(alice_client, card) == f"Starts when run {running.pk} has ended."
+    assert said(alice_client, card) == f"{AT_MOST} Starts when run {running.pk} has ended."
     make_run(card, requested_by=alice)
-    assert said(alice_client, card) == "1 run waits before it."
+    assert said(alice_client, card) == f"{AT_MOST} 1 run waits before it."
 
 
 def test_a_device_that_another_program_holds_is_not_free(alice_client: Client) -> None:
     card = make_card(held_process="process 546 on vm", held_work="python -m engine bert-tiny cpu")
-    assert said(alice_client, card) == "Starts when python -m engine bert-tiny cpu (process 546 on vm) has ended."
+    assert said(alice_client, card).endswith("python -m engine bert-tiny cpu (process 546 on vm) has ended.")
 
 
 def test_without_a_living_worker_it_says_that_the_run_waits(alice_client: Client) -> None:
     card = make_card(last_seen_at=timezone.now() - dt.timedelta(minutes=2))
-    assert said(alice_client, card) == "No worker is up: the run waits until one is."
+    assert said(alice_client, card).endswith("No worker is up: the run waits until one is.")
 
 
 @pytest.mark.parametrize("wrong", [{"memory_limit_bytes": "lots"}, {"model": "llama"}, {"kind": "estimate"}])

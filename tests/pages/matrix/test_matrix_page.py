@@ -183,7 +183,7 @@ def test_six_settings_are_open_and_the_others_folded_by_topic(alice_client: Clie
         *("batch", "cards", "precision", "optimizer", "gradient_checkpointing", "lora_rank")
     ]
     assert [re.search(r"<summary>(.*?)</summary>", topic)[1] for topic in topics][1:] == [  # type: ignore[index]
-        *("LoRA, 4 and 8 bits", "Outputs and loss", "The training step")
+        *("LoRA in detail, 8 bits", "Outputs and loss", "The training step")
     ]
 
 

@@ -108,12 +108,12 @@ def test_a_reported_run_says_that_the_lab_has_not_verified_it_until_it_is_truste
     _, address = shared(run, alice)
     contents = read_all(Client(), address)
     badge_path = f"{address.rstrip('/')}.svg"
-    assert "Reported, not verified by this lab" in contents[address]
-    assert "reported, not verified by this lab" in contents[badge_path]
+    assert "Reported, not trusted by this lab" in contents[address]
+    assert "reported, not trusted by this lab" in contents[badge_path]
     assert found_secrets(contents) == []
     assert [path for path, text in contents.items() if run.report.token.prefix in text or "Trust it" in text] == []
     services.trust_give(by=root, host="secret-host")
-    assert "not verified" not in " ".join(read_all(Client(), address).values())
+    assert "not trusted" not in " ".join(read_all(Client(), address).values())
 
 
 def test_it_leads_nowhere_inside(alice):
