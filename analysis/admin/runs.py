@@ -33,6 +33,7 @@ from analysis.models import (
     TrendAcknowledgement,
 )
 from analysis.permissions import signed_in_user
+from analysis.presentation.kinds import run_place
 from analysis.presentation.labels import model_name, short_device_name
 from analysis.presentation.origin import Origin
 from analysis.runs.bulk import ids_of
@@ -84,8 +85,8 @@ class RunAdmin(ReadOnly):
     """Newest first. The list loads no result and no spec."""
 
     list_display = (
-        *("id", "model", "kind", "state", "place", "requested_by", "origin", "created_at"),
-        *("largest_batch_size", "recommended_batch_size", "priority", "is_baseline"),
+        *("id", "trained", "kind", "state", "place", "requested_by", "origin", "created_at"),
+        *("largest", "recommended_batch_size", "priority", "baseline"),
     )
     list_filter = (
         *(choice_of("state", State.choices), choice_of("kind", KIND_CHOICES)),
@@ -155,11 +156,23 @@ class RunAdmin(ReadOnly):
     def export_json(self, request: HttpRequest, runs: QuerySet[Run]) -> StreamingHttpResponse:
         return _file(runs, "json")
 
+    @admin.display(description="model")
+    def trained(self, run: Run) -> str:
+        return model_name(run.model)
+
+    @admin.display(description="largest batch size")
+    def largest(self, run: Run) -> str | int | None:
+        return "does not fit" if run.largest_batch_size == 0 else run.largest_batch_size
+
+    @admin.display(description="baseline")
+    def baseline(self, run: Run) -> str:
+        return "★" if run.is_baseline else ""
+
     @admin.display(description="where")
     def place(self, run: Run) -> str:
         device = run.device or run.requested_device
         if device is None:
-            return run.requested_device_class or run.gpu or run.requested_kind
+            return run_place(run)
         return f"{short_device_name(device.name)} ({device.host} {device.device})"
 
     @admin.display(description="origin")

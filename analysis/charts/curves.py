@@ -108,9 +108,10 @@ def speed_dots(
 ) -> tuple[PlotPoint, ...]:
     """Make a point for each size, with its interval; `name` goes before its text.
 
-    A size timed once, in passing, may be far off: beside two sizes with an interval it is hollow and off the line.
+    A size timed once, in passing, may be far off: beside two sizes with an interval it is hollow, and no line passes.
     """
-    dots, has_line_of_sure = [], len(intervals) > 1
+    dots: list[PlotPoint] = []
+    has_line_of_sure = len(intervals) > 1
     for size, speed in speeds.items():
         text, interval = f"{name}batch {size:,}: {rate(speed)} samples/s", intervals.get(size)
         text += f" ({rate_range(*interval)})" if interval else ""
@@ -118,7 +119,8 @@ def speed_dots(
         is_single = has_line_of_sure and interval is None
         text += ", timed once" if is_single and size not in unsteady else ""
         is_hollow = is_single or size in unsteady
-        dots.append(PlotPoint(size, speed, text, interval, is_hollow=is_hollow, is_on_line=not is_single))
+        is_joined = not dots or dots[-1].is_on_line
+        dots.append(PlotPoint(size, speed, text, interval, is_hollow, is_on_line=not is_single, is_joined=is_joined))
     return tuple(dots)
 
 

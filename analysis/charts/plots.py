@@ -49,7 +49,7 @@ class PlotPoint:
     is_hollow: bool = False
     """Whether its timing was not steady, or was one timing without an interval beside others that have one."""
     is_on_line: bool = True
-    """Whether the line goes through it; the line passes by a point that may be wrong by much."""
+    """Whether the line goes through it: not through a point that may be wrong by much."""
     is_joined: bool = True
     """Whether a line joins it to the point before."""
 

@@ -28,7 +28,8 @@ def matrix(request: HttpRequest) -> HttpResponse:
     try:
         form = MatrixSettings.read(request.GET)
     except BadQuery as error:
-        return render(request, "analysis/matrix/refused.html", {"error": error}, status=400)
+        refused = {"error": error, "what": "matrix", "instead": "The matrix of the usual settings"}
+        return render(request, "analysis/refused.html", refused, status=400)
     cells = stored_cells(form)
     devices = Device.objects.enabled().exclude(kind="cpu")
     table = matrix_table(form, cells, devices, card_prices())

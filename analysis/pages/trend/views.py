@@ -47,7 +47,8 @@ def trend(request: HttpRequest) -> HttpResponse:
     try:
         query = TrendForm.read(request.GET).series
     except BadQuery as error:
-        return render(request, "analysis/trend/refused.html", {"error": error}, status=400)
+        refused = {"error": error, "what": "trend", "instead": "Choose a series"}
+        return render(request, "analysis/refused.html", refused, status=400)
     ids = ids_of_series(query)
     samples = samples_of(ids[:SAMPLES_MAX])
     context = trend_context(query, samples, acknowledgements_of(ids), is_cut=len(ids) > SAMPLES_MAX)
