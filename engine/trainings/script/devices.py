@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,18 +82,22 @@ def facts_of(spec: Limits, reading: Reading, others: Mapping[str, Mapping[str, A
     """Return what is known of the device that the training ran on; `others` is what was held of each card before."""
     check_is_watched(reading)
     if card := reading.card:
-        uuid = None if card["uuid"] is None else nvml.full_uuid(pynvml, card["uuid"])
-        return DeviceFacts(
-            device=str(reading.data["device"]),
-            kind="cuda",
-            name=card["name"],
-            capacity_bytes=card["total_bytes"],
-            limit_bytes=limit_left(spec.emulated_ranks, spec.memory_limit_bytes, card["total_bytes"]),
-            uuid=uuid,
-            compute_capability=card["compute_capability"],
-            **others.get(uuid or "", {}),
-        )
+        facts = card_facts(card, str(reading.data["device"]))
+        limit_bytes = limit_left(spec.emulated_ranks, spec.memory_limit_bytes, card["total_bytes"])
+        return replace(facts, limit_bytes=limit_bytes, **others.get(facts.uuid or "", {}))
     return cpu_facts(spec)
+
+
+def card_facts(card: Mapping[str, Any], device: str) -> DeviceFacts:
+    """Return what a process noted of its card, which it saw under the name `device`."""
+    return DeviceFacts(
+        device=device,
+        kind="cuda",
+        name=card["name"],
+        capacity_bytes=card["total_bytes"],
+        uuid=None if card["uuid"] is None else nvml.full_uuid(pynvml, card["uuid"]),
+        compute_capability=card["compute_capability"],
+    )
 
 
 def check_is_watched(reading: Reading) -> None:

@@ -180,11 +180,7 @@ class TuneSpec(Limits):
             raise SpecError("command", f"is missing: {PROGRAM} tune -- python train.py --batch-size {BATCH_SIZE}")
         if not isinstance(self.whole_run, bool):
             raise SpecError("whole_run", "must be true or false")
-        if any("\0" in part for part in self.command):
-            raise SpecError("command", "holds a NUL character, which no program can be given")
-        if len(self.command) > PARTS_MOST or sum(map(len, self.command)) > COMMAND_LENGTH_MOST:
-            most = f"{PARTS_MOST:,} parts and {COMMAND_LENGTH_MOST:,} characters"
-            raise SpecError("command", f"is longer than the {most} that a report may have: name a file of arguments")
+        check_length(self.command)
         self._check_ranks()
         if self.batch == FUNCTION:
             self._check_function()
@@ -270,12 +266,7 @@ class TuneSpec(Limits):
             return _own_name(self.name or self.function or "")
         if self.catalogue is not None:
             return name_of(self.catalogue)
-        parts = [part for part in self.command if not BATCH_SIZE_PLACE.search(part)]
-        script = next((part for part in parts if part.endswith(".py")), None)
-        if script is not None:
-            return _own_name(PurePath(script).name)
-        after = next((parts[i + 1] for i, part in enumerate(parts[:-1]) if part == "-m"), None)
-        return _own_name(after or PurePath(self.command[0]).name)
+        return name_of_command([part for part in self.command if not BATCH_SIZE_PLACE.search(part)] or self.command)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -320,13 +311,10 @@ class TuneSpec(Limits):
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """Build a spec from JSON. Raises SpecError, also for a command that is no list of texts."""
         given = given_fields(cls, data)
-        command = given.get("command", ())
-        if not isinstance(command, (list, tuple)) or not all(isinstance(part, str) for part in command):
-            raise SpecError("command", "must be a list of texts: the program and its arguments")
-        rank = given.get("rank")
+        command, rank = read_command(given.get("command", ())), given.get("rank")
         if rank is not None and not isinstance(rank, (list, tuple)):
             raise SpecError("rank", "must be a list of ranks, such as [0, 1, 7]")
-        return cls(**{**given, "command": tuple(command), "rank": None if rank is None else tuple(rank)})
+        return cls(**{**given, "command": command, "rank": None if rank is None else tuple(rank)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,6 +363,30 @@ class FunctionSpec(Limits):
 def read_tuned_spec(document: Mapping[str, Any]) -> TuneSpec | FunctionSpec:
     is_function = "function" in document and "command" not in document
     return FunctionSpec.of_document(document) if is_function else TuneSpec.of_document(document)
+
+
+def read_command(given: object) -> tuple[str, ...]:
+    if not isinstance(given, (list, tuple)) or not all(isinstance(part, str) for part in given):
+        raise SpecError("command", "must be a list of texts: the program and its arguments")
+    return tuple(given)
+
+
+def check_length(command: Sequence[str]) -> None:
+    """Raise SpecError for a command that no program can be given, or that is too long for a report."""
+    if any("\0" in part for part in command):
+        raise SpecError("command", "holds a NUL character, which no program can be given")
+    if len(command) > PARTS_MOST or sum(map(len, command)) > COMMAND_LENGTH_MOST:
+        most = f"{PARTS_MOST:,} parts and {COMMAND_LENGTH_MOST:,} characters"
+        raise SpecError("command", f"is longer than the {most} that a report may have: name a file of arguments")
+
+
+def name_of_command(command: Sequence[str]) -> str:
+    """Return what a command runs, in a word: its script, else the module after `-m`, else its program."""
+    script = next((part for part in command if part.endswith(".py")), None)
+    if script is not None:
+        return _own_name(PurePath(script).name)
+    after = next((command[i + 1] for i, part in enumerate(command[:-1]) if part == "-m"), None)
+    return _own_name(after or PurePath(command[0]).name)
 
 
 def _own_name(name: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+import memorymark_read as read
+
 COUNTED = ("allocated_bytes.all.peak", "reserved_bytes.all.peak")
 WITHOUT_ROUNDING, HELD = "requested_bytes.all.peak", "allocated_bytes.all.current"
 
@@ -102,12 +104,8 @@ class Cards:
         number = max((number, *self.numbers), key=self._fullness)
         torch.cuda.synchronize(number)
         counts, (free_bytes, total_bytes) = self.count(number), torch.cuda.mem_get_info(number)
-        card = torch.cuda.get_device_properties(number)
         return {
-            "index": number,
-            "name": card.name,
-            "uuid": str(getattr(card, "uuid", "") or "") or None,
-            "compute_capability": f"{card.major}.{card.minor}",
+            **read.card_facts(torch, number),
             "total_bytes": total_bytes,
             "free_bytes": free_bytes,
             "peak_allocated_bytes": counts.get("allocated_bytes.all.peak", 0),

@@ -105,6 +105,17 @@ def shortened(text: str) -> str:
     return text if is_short else f"{text[: _TEXT_MOST - _TEXT_END]} ... {text[-_TEXT_END:]}"
 
 
+def card_facts(torch: Any, number: int) -> dict[str, Any]:
+    card = torch.cuda.get_device_properties(number)
+    return {
+        "index": number,
+        "name": card.name,
+        "uuid": str(getattr(card, "uuid", "") or "") or None,
+        "compute_capability": f"{card.major}.{card.minor}",
+        "total_bytes": card.total_memory,
+    }
+
+
 def place_in_group(torch: Any) -> tuple[int, int] | None:
     """Return this process's rank and how many there are; None where it has not joined, or has left, a process group."""
     if torch is None or not torch.distributed.is_available() or not torch.distributed.is_initialized():
