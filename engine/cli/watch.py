@@ -8,12 +8,10 @@ import signal
 import sys
 from types import SimpleNamespace
 
-from ..errors import SpecError
-from ..machine.host import available_bytes
 from ..program import PROGRAM
 from ..recording.record import record
-from ..recording.report import document, lines, report_of
-from ..settings.training_spec import check_device_name
+from ..recording.report import document, lines
+from ..recording.spec import WatchSpec
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
 from .printing.terminal import say, width_of, wrapped
 
@@ -29,22 +27,22 @@ used, the wait for data, whether memory grows and at which step it will end, and
 
 
 def _watch(options: SimpleNamespace) -> int:
-    command = list(options.command)
-    if not command:
-        raise SpecError("command", f"is missing: {PROGRAM} watch -- python train.py")
-    device = options.device or "auto"
-    check_device_name(device)
-    recording = record(command, device)
-    report = report_of(recording, available_bytes())
+    spec = WatchSpec(tuple(options.command), device=options.device or "auto")
+    found = record(spec, {})
     if options.json:
-        say(json.dumps(document(report, recording.status)), sys.stderr)
+        say(json.dumps(document(found.report, found.status)), sys.stderr)
     else:
-        say("\n".join(["", *wrapped(lines(report, recording.status), width_of(sys.stderr))]), sys.stderr)
-    if (number := -recording.status) > 0:  # end as the command did: a shell or a scheduler sees the same signal
+        say("\n".join(["", *wrapped(lines(found.report, found.status), width_of(sys.stderr))]), sys.stderr)
+    _end_as(found.status)
+    return found.status
+
+
+def _end_as(status: int) -> None:
+    """End by the signal that ended the command, if one did: a shell or a scheduler sees the same."""
+    if (number := -status) > 0:
         if number != signal.SIGKILL:
             signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
-    return recording.status
 
 
 COMMAND = Command(

@@ -7,6 +7,8 @@ from enum import StrEnum
 
 
 class Moment(StrEnum):
+    """What a training was doing when it ended."""
+
     LOADING = "loading"
     TRAINING = "training"
     EVALUATING = "evaluating"

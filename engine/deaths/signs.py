@@ -10,6 +10,8 @@ from enum import StrEnum
 
 
 class Cause(StrEnum):
+    """Why a training died."""
+
     TOO_LARGE = "too_large"
     LOADING = "loading"
     IN_PIECES = "in_pieces"

@@ -6,60 +6,76 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from ..deaths.cause import explain
 from ..errors import SpecError
-from ..machine.host import oom_kills
+from ..facts.result import DeviceFacts
+from ..machine.host import available_bytes, cpu_model, memory_bytes, oom_kills
 from ..machine.parent import die_with_parent
 from ..machine.scratch import scratch_folder
+from ..text.from_json import from_json
+from ..trainings.script.devices import card_facts
 from ..trainings.script.start.environment import HOOK, HOOK_VARIABLE, python_path, visible_devices
+from .recording import Process
+from .result import WatchResult
+from .spec import WatchSpec
 
 FORWARDED = [
     getattr(signal, name)
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
     if hasattr(signal, name)  # Windows has two of them
 ]
-
-
 OF_A_TERMINAL = [number for number in FORWARDED if signal.Signals(number).name in ("SIGINT", "SIGHUP")]
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """What a command did. `status` is its exit status, negative for a signal; `processes` are those that trained."""
-
-    status: int
-    oom_kills: int
-    processes: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
-
-    @property
-    def fullest(self) -> Mapping[str, Any] | None:
-        """The process that failed first, or else the one with the highest peak."""
-        failed = [each for each in self.processes if each["error"]]
-        if failed:
-            return min(failed, key=lambda each: each["error"]["at"])
-        return max(self.processes, key=lambda each: each["peak_bytes"] or 0, default=None)
-
-
-def record(command: Sequence[str], device: str) -> Recording:
+def record(spec: WatchSpec, started_as: Mapping[str, Any]) -> WatchResult:
     """Run a command to its end; signals go on to it. Raises SpecError where it cannot be started."""
     with scratch_folder() as folder:
         hook = json.dumps({"records": True, "folder": folder})
-        variables = {**os.environ, **visible_devices(device, os.environ.get("CUDA_VISIBLE_DEVICES"))}
+        variables = {**os.environ, **visible_devices(spec.device, os.environ.get("CUDA_VISIBLE_DEVICES"))}
         variables |= {"PYTHONPATH": python_path(str(HOOK)), HOOK_VARIABLE: hook}
-        killed_before = oom_kills()
+        began, killed_before = time.monotonic(), oom_kills()
         try:
-            process = _started(command, variables)
+            process = _started(spec.command, variables)
         except OSError as error:
-            raise SpecError("command", f"{command[0]} cannot be started: {error.strerror}") from error
+            raise SpecError("command", f"{spec.command[0]} cannot be started: {error.strerror}") from error
         with _forwarding(process):
             status = process.wait()
-        return Recording(status, oom_kills() - killed_before, tuple(_noted(Path(folder))))
+        notes = list(_noted(Path(folder)))
+        return WatchResult(
+            spec=spec,
+            environment={**started_as, **({"torch": notes[0]["torch"]} if notes else {})},
+            status=status,
+            total_seconds=time.monotonic() - began,
+            oom_kills=oom_kills() - killed_before,
+            free_bytes=available_bytes(),
+            **(_trained(notes) if notes else {}),
+        )
+
+
+def _trained(notes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the facts of the process that failed first, or else of the one with the highest peak."""
+    failed = [each for each in notes if each["error"]]
+    noted = min(failed, key=lambda each: each["error"]["at"]) if failed else max(notes, key=_peak_bytes)
+    card = noted["card"]
+    cpu = DeviceFacts("cpu", "cpu", cpu_model() or "CPU", memory_bytes())
+    death = explain(noted["error"]["text"]) if noted["error"] else None
+    return {
+        "device": cpu if card is None else card_facts(card, f"cuda:{card['index']}"),
+        "device_count": len({each["card"] and (each["card"]["uuid"] or each["card"]["index"]) for each in notes}),
+        "process": replace(from_json(Process, noted), death=death),
+    }
+
+
+def _peak_bytes(noted: Mapping[str, Any]) -> int:
+    return noted["peak_bytes"] or 0
 
 
 def _started(command: Sequence[str], variables: Mapping[str, str]) -> subprocess.Popen[bytes]:

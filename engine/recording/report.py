@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..deaths.cause import Death, explain
+from ..deaths.cause import Death
 from ..deaths.signs import Cause
-from ..deaths.words import changes, headline
+from ..deaths.words import changes
 from ..deaths.words import document as death_document
+from ..deaths.words import headline as death_headline
 from ..program import PROGRAM
 from ..text.units import format_bytes, format_percent
 from .growth import Growth, growth_of
-from .record import Recording
+from .recording import Process, Recording
 
 INTERRUPTED = (-signal.SIGINT, 128 + signal.SIGINT)
-"""How a command ends that its own user stopped: there is nothing to explain."""
+KEPT = "Something is kept from step to step, as a loss that is added up without .item() or .detach()."
+"""Why memory grows."""
 ROOM = 0.95
 """The share of a card that the estimated batch size may take."""
 WAITING_FRACTION = 0.1
@@ -42,65 +44,94 @@ class Report:
     ends_at: tuple[int, int, int] | None = None
     death: Death | None = None
 
+    @property
+    def unused_bytes(self) -> int | None:
+        """What of the card's memory was never used."""
+        if self.total_bytes is None or self.peak_bytes is None:
+            return None
+        return self.total_bytes - self.peak_bytes
 
-def report_of(recording: Recording, free_bytes: int) -> Report:
-    """Work the report out; `free_bytes` are those that the host has left, where the training ran on its CPU."""
-    noted = recording.fullest
-    if noted is None:
-        return Report(death=_death(recording, None))
-    samples, peak, total = noted["samples"], noted["peak_bytes"], noted["total_bytes"]
-    growth = growth_of(samples, peak)
-    limit = total or (peak + free_bytes)
+
+def report_of(recording: Recording) -> Report:
+    process, device = recording.process, recording.device
+    if process is None or device is None:
+        return Report(death=_death(recording))
+    growth = growth_of(process.samples, process.peak_bytes or 0)
+    total = None if device.kind == "cpu" else device.capacity_bytes
+    limit = total or (process.peak_bytes or 0) + recording.free_bytes
     return Report(
-        steps=noted["steps"],
-        seconds=noted["seconds"],
-        device=noted["device"],
+        steps=process.steps,
+        seconds=process.seconds,
+        device=device.name,
         total_bytes=total,
-        peak_bytes=peak,
-        waiting_fraction=min(1.0, noted["loading_seconds"] / noted["seconds"]) if noted["seconds"] else None,
-        batch_size=noted["batch_size"],
-        fitting_batch_size=_fitting(noted),
+        peak_bytes=process.peak_bytes,
+        waiting_fraction=min(1.0, process.loading_seconds / process.seconds) if process.seconds else None,
+        batch_size=process.batch_size,
+        fitting_batch_size=None if total is None else _fitting(process, total),
         growth=growth,
         ends_at=growth.ends_at(limit) if growth else None,
-        death=_death(recording, noted),
+        death=_death(recording),
     )
 
 
-def _fitting(noted: Mapping[str, Any]) -> int | None:
+def _fitting(process: Process, total: int) -> int | None:
     """Return the batch size that the card may take, as the peak beyond what a step leaves grows with the batch."""
-    total, peak, size, samples = noted["total_bytes"], noted["peak_bytes"], noted["batch_size"], noted["samples"]
-    if not (total and peak and size and samples) or noted["error"] is not None:
+    peak, size, samples = process.peak_bytes, process.batch_size, process.samples
+    if not (peak and size and samples) or process.death is not None:
         return None
     held = min(each[2] for each in samples[1:] or samples)
     each_bytes = (peak - held) / size
-    return int((ROOM * total - held) / each_bytes) if each_bytes > 0 else None
+    return max(1, int((ROOM * total - held) / each_bytes)) if each_bytes > 0 else None
 
 
-def _death(recording: Recording, noted: Mapping[str, Any] | None) -> Death | None:
-    if recording.status in (0, *INTERRUPTED):
+def was_stopped(status: int) -> bool:
+    """Whether its own user stopped the command: there is nothing to explain."""
+    return status in INTERRUPTED
+
+
+def _death(recording: Recording) -> Death | None:
+    status, process = recording.status, recording.process
+    if status == 0 or was_stopped(status):
         return None
-    error = noted["error"] if noted else None
-    if error is not None:
-        return explain(error["text"])
-    if recording.status == -signal.SIGKILL and recording.oom_kills > 0:
+    if process is not None and process.death is not None:
+        return process.death
+    if status == -signal.SIGKILL and recording.oom_kills > 0:
         return Death(Cause.HOST_MEMORY, line="the kernel's out-of-memory killer ended a process meanwhile")
-    if noted is not None and noted["refused_allocations"]:
+    if process is not None and process.refused_allocations:
         return Death(Cause.CANNOT_TELL, line="the card refused memory, and the script ended by itself after it")
-    return Death(Cause.CANNOT_TELL, line=f"it ended with {_status_text(recording.status)}")
+    return Death(Cause.CANNOT_TELL, line=f"it ended with {_status_text(status)}")
 
 
 def _status_text(status: int) -> str:
-    return f"exit status {status}" if status >= 0 else signal.Signals(-status).name
+    names = {-each: each.name for each in signal.Signals}
+    return names.get(status, f"signal {-status}") if status < 0 else f"exit status {status}"
+
+
+def headline(report: Report) -> str:
+    """Say what matters most: why it ended, else when its memory will end, else what it used."""
+    if report.death is not None:
+        return death_headline(report.death)
+    if report.growth is not None and report.ends_at is not None:
+        slope = format_bytes(report.growth.bytes_per_step)
+        return f"Memory grows by {slope} a step, and will end at about step {report.ends_at[0]:,}."
+    if report.unused_bytes is not None and report.total_bytes:
+        share = format_percent(report.unused_bytes / report.total_bytes)
+        return f"{share} of {format_bytes(report.total_bytes)} never used."
+    return f"{format_bytes(report.peak_bytes)} at the peak." if report.peak_bytes else f"{report.steps:,} steps."
 
 
 def lines(report: Report, status: int) -> list[str]:
     """Return the report in lines for a terminal."""
+    growth = [f"{lasting(report)} {KEPT}"] if report.growth else []
+    return [f"MemoryMark {seen(report, status)}", *use(report), *growth, *_end(report), *next_step(report)]
+
+
+def seen(report: Report, status: int) -> str:
     watched = f"watched {report.steps:,} steps" if report.steps else "saw no step of an optimizer of torch"
-    said = [f"MemoryMark {watched}; the command ended with {_status_text(status)}."]
-    return [*said, *_use(report), *_lasting(report), *_end(report), *_next(report)]
+    return f"{watched}; the command ended with {_status_text(status)}."
 
 
-def _use(report: Report) -> Iterator[str]:
+def use(report: Report) -> Iterator[str]:
     if report.peak_bytes and report.total_bytes:
         unused = report.total_bytes - report.peak_bytes
         share = format_percent(unused / report.total_bytes)
@@ -117,27 +148,25 @@ def _waits(report: Report) -> bool:
     return report.waiting_fraction is not None and report.waiting_fraction >= WAITING_FRACTION
 
 
-def _lasting(report: Report) -> Iterator[str]:
+def lasting(report: Report) -> str:
+    """Say how fast memory grows, and when it will end; empty where no growth is claimed."""
     if report.growth is None or report.ends_at is None:
-        return
+        return ""
     expected, earliest, latest = report.ends_at
     slope = format_bytes(report.growth.bytes_per_step)
-    yield (
-        f"It grows: {slope} a step. Memory will end at about step {expected:,} ({earliest:,} to {latest:,}). "
-        "Something is kept from step to step, as a loss that is added up without .item() or .detach()."
-    )
+    return f"It grows: {slope} a step. Memory will end at about step {expected:,} ({earliest:,} to {latest:,})."
 
 
 def _end(report: Report) -> Iterator[str]:
     if report.death is None:
         return
-    yield f"Why it ended: {headline(report.death)}"
+    yield f"Why it ended: {death_headline(report.death)}"
     if report.death.line:
         yield f"  {report.death.line[:200]}"
     yield from (f"- {each}" for each in changes(report.death))
 
 
-def _next(report: Report) -> Iterator[str]:
+def next_step(report: Report) -> Iterator[str]:
     if report.death is not None or report.batch_size is None:
         return
     if report.fitting_batch_size is not None:

@@ -120,15 +120,14 @@ class Recorder:
     def noted(self, how: str | None) -> dict[str, Any]:
         number = self.card()
         counts = self.torch.cuda.memory_stats(number) if number is not None else {}
-        card = self.torch.cuda.get_device_properties(number) if number is not None else None
+        card = read.card_facts(self.torch, number) if number is not None else None
         return {
             **{"ended": how, "pid": self.pid, "rank": int(os.environ.get("RANK", "0")), "error": self.error},
             **{"torch": self.torch.__version__, "steps": self.steps, "batch_size": self.batch_size},
             "seconds": self.last_step_at - self.first_step_at,
             "loading_seconds": self.loading_seconds,
             "samples": self.samples,
-            "device": card.name if card else None,
-            "total_bytes": card.total_memory if card else None,
+            "card": card,
             "peak_bytes": counts.get("allocated_bytes.all.peak") if card else self.memory()[1],
             "peak_reserved_bytes": counts.get("reserved_bytes.all.peak"),
             "refused_allocations": counts.get("num_ooms", 0),

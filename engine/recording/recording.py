@@ -1,0 +1,48 @@
+"""PURE: the facts of a training that ran as it is: what its process used, and how its command ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..deaths.cause import Death
+from ..facts.result import DeviceFacts
+from .spec import WatchSpec
+
+Sample = tuple[int, float, int, int]
+"""A step, its moment in seconds, the bytes held after it, and the peak bytes so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What was noted of one process that trained. None: not known."""
+
+    steps: int
+    seconds: float
+    """From the end of the first step to that of the last one."""
+    loading_seconds: float
+    samples: tuple[Sample, ...]
+    batch_size: int | None = None
+    peak_bytes: int | None = None
+    """Of the card's allocator, or without a card of the whole process."""
+    refused_allocations: int = 0
+    death: Death | None = None
+    """What the text of its error shows; None without one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """What a command did. `process` is the one that failed first, or else the fullest; None: none trained.
+
+    `status` is the command's exit status, negative for a signal; `free_bytes` are those that the host had left.
+    """
+
+    spec: WatchSpec
+    environment: dict[str, Any]
+    status: int
+    total_seconds: float
+    oom_kills: int = 0
+    free_bytes: int = 0
+    device: DeviceFacts | None = None
+    device_count: int = 0
+    process: Process | None = None
