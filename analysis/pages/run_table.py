@@ -145,16 +145,15 @@ def _with_interval(value: str, interval: str) -> str:
 
 
 def _memory(row: HistoryRow) -> str:
-    run = row.run
-    if run.recommended_memory_bytes is None:
+    used, limit = row.kind.used_bytes(row.run), row.run.limit_bytes
+    if used is None:
         return ""
-    used = bytes_text(run.recommended_memory_bytes)
-    return format_html("{}{}", used, _small(f"of {round_bytes(run.limit_bytes)}")) if run.limit_bytes else used
+    return format_html("{}{}", bytes_text(used), _small(f"of {round_bytes(limit)}")) if limit else bytes_text(used)
 
 
 def _used(row: HistoryRow) -> str:
-    """Draw the share of the limit that the recommended size uses."""
-    used, limit = row.run.recommended_memory_bytes, row.run.limit_bytes
+    """Draw the share of the limit that is used."""
+    used, limit = row.kind.used_bytes(row.run), row.run.limit_bytes
     if not used or not limit:
         return ""
     bar = '<rect class="used" width="{0}" height="100%"/>'

@@ -10,7 +10,6 @@ from analysis.models import Run, State
 from analysis.presentation import labels, run_state
 from analysis.presentation.kinds import presentation_of, run_place, settings_of_run
 from analysis.presentation.kinds.presentation import Presentation
-from analysis.presentation.kinds.validation import verdict_chip
 from analysis.presentation.labels import Chip
 from analysis.presentation.origin import describe_origin
 from analysis.runs.queue.forecast import QueuePosition
@@ -138,7 +137,7 @@ def history_rows(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) ->
             model_name=labels.model_name(run.model),
             device_name=_device_name(run),
             settings=" · ".join(settings_of_run(run)),
-            chip=verdict_chip(run) or run_state.chip(run),
+            chip=presentation_of(run).chip(run) or run_state.chip(run),
             turn=run_state.describe_queue_position(turn) if (turn := positions.get(run.pk)) else "",
             origin=describe_origin(run),
         )

@@ -9,6 +9,7 @@ from analysis.formatting import round_bytes
 from analysis.models import Device, Run, State
 from analysis.presentation.labels import (
     DEVICE_LABELS,
+    Chip,
     describe_settings,
     describe_several,
     model_name,
@@ -70,6 +71,14 @@ class Presentation(Protocol):
 
     def phases(self, run: Run) -> tuple[str, ...]:
         """Return the phases of this run, as far as they are known before; all where it goes another way."""
+
+    def chip(self, run: Run) -> Chip | None:
+        """Return what a run ended with, where that says more than its state."""
+        return None
+
+    def used_bytes(self, run: Run) -> int | None:
+        """Return what lists call used: the memory at the recommended size."""
+        return run.recommended_memory_bytes
 
     def doing(self, run: Run) -> str:
         return f"Finding the batch size of {model_name(run.model)}"

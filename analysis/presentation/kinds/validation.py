@@ -43,6 +43,9 @@ class Validation(Presentation):
     def answer(self, run: Run) -> str:
         return read_stored(Validated.from_dict, run.result).text
 
+    def chip(self, run: Run) -> Chip | None:
+        return CHIPS[Verdict(run.verdict)] if run.verdict else None
+
     def doing(self, run: Run) -> str:
         return f"Validating {model_name(run.model)}"
 
@@ -70,8 +73,3 @@ def validation_shown(validation: Validated) -> dict[str, Any]:
         "checks": [(sentence_case(each.claim), CHIPS[each.verdict], each.finding) for each in validation.checks],
         "steps": [(_STEPS.get(name, name), each) for name, each in validation.steps.items()],
     }
-
-
-def verdict_chip(run: Run) -> Chip | None:
-    """Return the verdict of a validation that has ended with one; None for any other run."""
-    return CHIPS[Verdict(run.verdict)] if run.verdict else None

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 from analysis.models import CPU, Run
 from analysis.runs.columns.result_columns import race_columns
 from analysis.runs.kinds.rules import Place, Rules
-from engine.errors import SpecError
 from engine.questions.faster.spec import FasterSpec
 from engine.trainings.script.faster.spec import OWN, OwnRaceSpec
 
@@ -33,9 +32,6 @@ class OwnRace(Race):
 
     def not_again(self, run: Run) -> str:
         return RACED_THERE
-
-    def requested(self, run: Run) -> OwnRaceSpec:
-        raise SpecError("run", RACED_THERE)
 
     def spec_columns(self, spec: OwnRaceSpec) -> dict[str, Any]:
         """Return its columns; the batch size of a script that trains with its own is known by the result alone."""

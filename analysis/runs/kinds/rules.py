@@ -40,6 +40,8 @@ class Rules:
 
     def requested(self, run: Run) -> Spec:
         """Return the spec with which the run can be started again. Raises SpecError where it cannot."""
+        if reason := self.not_again(run):
+            raise SpecError("run", reason)
         return KINDS[run.kind].read_spec(run.spec)
 
     def placed(self, spec: Any, device: str) -> Spec:
