@@ -30,7 +30,7 @@ OWN = (
     *("analysis/*/kinds/*", "analysis/models/run_states.py"),
     *("engine/questions/kinds.py", "engine/questions/documents/*"),
     *("engine/cli/faster.py", "engine/cli/measure.py", "engine/cli/tune.py", "engine/cli/tune_faster.py"),
-    "engine/cli/validate.py",
+    *("engine/cli/validate.py", "engine/cli/watch.py"),
     "engine/public.py",
     *("engine/settings/catalog/stored_workload.py", "analysis/runs/commands.py"),
     *(f"engine/trainings/script/{folder}*" for folder in ("", "start/", "notes/", "faster/")),
@@ -82,8 +82,8 @@ def test_every_kind_has_something_of_its_own_in_every_table(table: ByKind[Any]) 
 
 
 def test_a_table_has_for_each_question_what_is_said_of_models_and_of_scripts() -> None:
-    rows: dict[str, Any] = {"size": "ab", "faster": "cd", "estimate": "e", "validation": "f"}
-    assert "".join(ByKind[str](**rows).values()) == "abefcd"
+    rows: dict[str, Any] = {"size": "ab", "faster": "cd", "estimate": "e", "validation": "f", "watch": "g"}
+    assert "".join(ByKind[str](**rows).values()) == "abefcdg"
     with pytest.raises(TypeError, match="missing 1 .*'estimate'"):
         ByKind(**{name: row for name, row in rows.items() if name != "estimate"})
 

@@ -68,6 +68,12 @@ _ADDED: dict[str, Schema] = {
         "verdict_text": _text("The verdict in a sentence."),
     },
     "FasterResult": {**_VERSION, "headline": _text("What makes the training faster, in a sentence.")},
+    "WatchSpec": {"model": _text("What is watched, in a word: its script's name.")},
+    "WatchResult": {
+        **_VERSION,
+        "headline": _text("What it used, when its memory will end, or why it ended, in a sentence."),
+        "report": {"type": "object", "description": "As `memorymark watch --json` prints it."},
+    },
     "OwnRaceSpec": {
         "model": _text("What is raced, in a word: its name, or its script's."),
         "function": {"type": ["string", "null"], "description": "None: a function is not raced."},

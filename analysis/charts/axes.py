@@ -42,6 +42,10 @@ def batch_axis(sizes: Iterable[int], *, is_log: bool) -> Axis:
     return _between("batch size in samples", ticks, lambda size: f"{size:,.0f}")
 
 
+def step_axis(last: int) -> Axis:
+    return _between("step", decimal_ticks(last), lambda step: f"{step:,.0f}")
+
+
 def bytes_axis(values: Iterable[float], *, is_log: bool, title: str = "peak memory") -> Axis:
     known = list(values)
     if is_log:

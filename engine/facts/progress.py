@@ -26,6 +26,7 @@ _PHASES = {
     "racing": ("racing the changes at today's batch size", "Race"),
     "sizing": ("searching the batch sizes of today's settings and of the fastest", "Batch sizes"),
     "racing_sizes": ("racing them at their own batch sizes", "Race of sizes"),
+    "training": ("training, as it is", "Training"),
     "tracing": ("tracing training steps on tensors without data: no device is used", "Trace"),
     "predicting": ("predicting memory for each GPU", "Predict"),
 }
@@ -46,6 +47,8 @@ RACING_PHASES = ("preparing", "numbers", "racing", "sizing", "racing_sizes")
 """The phases of a race."""
 RACING_OWN_PHASES = ("memory", "timing")
 """The phases of a race of a command."""
+WATCHING_PHASES = ("training",)
+"""The phase of a training that is watched."""
 VALIDATING_PHASES = {
     "backward": ("preparing", "memory", "gradients"),
     "compile": ("preparing", "memory", "compiling", "gradients"),

@@ -6,12 +6,13 @@ from enum import StrEnum, auto
 
 
 class Question(StrEnum):
-    """What a run asks. Races and validations find no batch size of a training: nothing counts them as measurements."""
+    """What a run asks. Races, validations and watches search no batch size: nothing counts them as measurements."""
 
     SIZE = auto()
     FASTER = auto()
     ESTIMATE = auto()
     VALIDATION = auto()
+    WATCH = auto()
 
 
 class Trained(StrEnum):
@@ -38,10 +39,11 @@ class RunKind(StrEnum):
     VALIDATION = "validation", Question.VALIDATION
     RACE = "race", Question.FASTER
     OWN_RACE = "own_race", Question.FASTER, Trained.SCRIPT
+    WATCH = "watch", Question.WATCH, Trained.SCRIPT
 
     @classmethod
     def of(cls, question: Question, trained: Trained) -> RunKind:
-        """Return the kind of a question; where the question is asked of models alone, that of a model."""
+        """Return the kind of a question; where the question is asked of one of the two alone, the kind of that."""
         kinds = [kind for kind in cls if kind.question is question]
         return next((kind for kind in kinds if kind.trained is trained), kinds[0])
 

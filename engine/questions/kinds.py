@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from ..estimate.spec import EstimateSpec
 from ..facts.run_kind import Question, Trained
 from ..facts.run_kind import RunKind as RunKind
+from ..recording.spec import WatchSpec
 from ..settings.catalog.stored_workload import is_own_training
 from ..settings.spec import RunSpec, measured_spec
 from ..text.from_json import to_json
@@ -21,18 +22,20 @@ from .answers.measurement import MeasurementFacts
 from .answers.race import answer_of_own_race, answer_of_race
 from .answers.sizes import answer_of_sizes
 from .answers.validation import answer_of_validation
+from .answers.watch import answer_of_watch
 from .documents.estimated import Estimated
 from .documents.measured import Measured
 from .documents.raced import AnyRace, OwnRaced, Raced
 from .documents.stored import check_schema
 from .documents.validated import Validated
+from .documents.watched import Watched
 from .faster.spec import FasterSpec
 from .validation.spec import ValidationSpec
 
 T = TypeVar("T")
-SpecOnDevice = RunSpec | TuneSpec | FunctionSpec | ValidationSpec | FasterSpec | OwnRaceSpec
+SpecOnDevice = RunSpec | TuneSpec | FunctionSpec | ValidationSpec | FasterSpec | OwnRaceSpec | WatchSpec
 Spec = SpecOnDevice | EstimateSpec
-Document = Measured | Estimated | Validated | AnyRace
+Document = Measured | Estimated | Validated | AnyRace | Watched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +46,12 @@ class ByKind(Mapping[RunKind, T]):
     faster: tuple[T, T]
     estimate: tuple[T]
     validation: tuple[T]
+    watch: tuple[T]
 
     def __getitem__(self, kind: str) -> T:
         of = RunKind(kind)
         row: tuple[T, ...] = getattr(self, of.question)
-        return row[of.trained is Trained.SCRIPT]
+        return row[-1 if of.trained is Trained.SCRIPT else 0]
 
     def __iter__(self) -> Iterator[RunKind]:
         return iter(RunKind)
@@ -65,6 +69,8 @@ class Asked:
     """Members that only documents of this question have."""
     searches: bool = False
     """Whether it searches the largest batch size on a device, so that its figures count as measured."""
+    tells_unused: bool = False
+    """Whether it measures what a training leaves of its device's memory."""
     uses_device: bool = True
     """Whether it waits for a device and holds it."""
     is_reported: bool = True
@@ -72,12 +78,13 @@ class Asked:
 
 
 QUESTIONS = {
-    Question.SIZE: Asked("", searches=True),
+    Question.SIZE: Asked("", searches=True, tells_unused=True),
     Question.FASTER: Asked("faster", members=("at_today", "goal")),
     Question.ESTIMATE: Asked(
         "estimate", members=("estimates", "safe_batch_size"), uses_device=False, is_reported=False
     ),
     Question.VALIDATION: Asked("validate", members=("checks",)),
+    Question.WATCH: Asked("watch", members=("process",), tells_unused=True),
 }
 
 
@@ -104,6 +111,7 @@ KINDS = ByKind(
     ),
     estimate=(Kind(EstimateSpec.from_dict, Estimated.from_dict, _of_a_measurement),),  # as a result it lacks members
     validation=(Kind(ValidationSpec.from_dict, Validated.from_dict, answer_of_validation),),
+    watch=(Kind(WatchSpec.of_document, Watched.from_dict, answer_of_watch, is_started_here=False),),
 )
 
 

@@ -15,6 +15,7 @@ from analysis.runs.queue.retry_policy import Cause, decide_retry, describe_attem
 from engine.estimate.spec import EstimateSpec
 from engine.questions.faster.spec import FasterSpec
 from engine.questions.validation.spec import ValidationSpec
+from engine.recording.spec import WatchSpec
 from engine.trainings.script.faster.spec import OWN, OwnRaceSpec
 from engine.trainings.script.spec import TuneSpec
 from tests.factories import make_spec
@@ -185,6 +186,7 @@ def test_every_type_of_a_spec_is_of_exactly_one_kind() -> None:
         (ValidationSpec("bert-tiny"), "validation", ("current_batch_size",)),
         (FasterSpec("bert-tiny"), "race", ()),
         (OwnRaceSpec(("train",), batch=OWN), "own_race", ("precision", "optimizer")),
+        (WatchSpec(("train",)), "watch", ("precision", "optimizer", "current_batch_size", "needs_bytes")),
     ],
     ids=list(RunKind),
 )

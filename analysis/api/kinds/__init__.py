@@ -8,6 +8,7 @@ from analysis.api.kinds.measurement import Measurement
 from analysis.api.kinds.race import OwnRace, Race
 from analysis.api.kinds.requests import Requests
 from analysis.api.kinds.validation import Validation
+from analysis.api.kinds.watch import Watch
 from engine.questions.kinds import ByKind
 
 BY_KIND = ByKind[Requests](
@@ -15,4 +16,5 @@ BY_KIND = ByKind[Requests](
     faster=(Race(), OwnRace()),
     estimate=(Estimate(),),
     validation=(Validation(),),
+    watch=(Watch(),),
 )

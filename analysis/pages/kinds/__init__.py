@@ -8,6 +8,7 @@ from analysis.pages.kinds.page import KindPages
 from analysis.pages.kinds.race import Race
 from analysis.pages.kinds.size import Command, Measurement
 from analysis.pages.kinds.validation import Validation
+from analysis.pages.kinds.watch import Watch
 from engine.questions.kinds import ByKind
 
 BY_KIND = ByKind[KindPages](
@@ -15,6 +16,7 @@ BY_KIND = ByKind[KindPages](
     faster=(Race(), Race()),
     estimate=(Estimate(),),
     validation=(Validation(),),
+    watch=(Watch(),),
 )
 
 

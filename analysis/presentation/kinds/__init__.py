@@ -8,6 +8,7 @@ from analysis.presentation.kinds.presentation import Presentation
 from analysis.presentation.kinds.race import OwnRace, Race
 from analysis.presentation.kinds.size import Command, Measurement
 from analysis.presentation.kinds.validation import Validation
+from analysis.presentation.kinds.watch import Watch
 from analysis.presentation.labels import describe_limit, limit_of_run, settings_in_full
 from engine.questions.kinds import ByKind
 
@@ -16,6 +17,7 @@ BY_KIND = ByKind[Presentation](
     faster=(Race(), OwnRace()),
     estimate=(Estimate(),),
     validation=(Validation(),),
+    watch=(Watch(),),
 )
 
 

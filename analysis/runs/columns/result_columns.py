@@ -23,6 +23,7 @@ from engine.questions.documents.estimated import Estimated, EstimatedCard
 from engine.questions.documents.measured import Measured
 from engine.questions.documents.raced import AnyRace
 from engine.questions.documents.validated import Validated
+from engine.questions.documents.watched import Watched
 from engine.questions.kinds import Document
 
 POINTS_MAX = 12
@@ -48,6 +49,17 @@ def validation_columns(found: Validated) -> dict[str, Any]:
 def race_columns(found: AnyRace) -> dict[str, Any]:
     """Return the columns of a race, without figures of a measurement: its speed-up compares settings, not sizes."""
     return {**_device_columns(found.device), "current_batch_size": found.stated_batch_size}
+
+
+def watch_columns(found: Watched) -> dict[str, Any]:
+    """Return the columns of a watched training: what its batch size leaves unused, where a card's memory is known."""
+    report = found.report
+    return {
+        **_device_columns(found.device),
+        "current_batch_size": report.batch_size,
+        "current_waste_bytes": report.unused_bytes,
+        "limit_bytes": report.total_bytes,
+    }
 
 
 def _device_columns(device: DeviceFacts) -> dict[str, Any]:

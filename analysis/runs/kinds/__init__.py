@@ -11,6 +11,7 @@ from analysis.runs.kinds.measurement import Measurement
 from analysis.runs.kinds.race import OwnRace, Race
 from analysis.runs.kinds.rules import Rules
 from analysis.runs.kinds.validation import Validation
+from analysis.runs.kinds.watch import Watch
 from engine.questions.kinds import ByKind, Spec
 
 BY_KIND = ByKind[Rules](
@@ -18,6 +19,7 @@ BY_KIND = ByKind[Rules](
     faster=(Race(), OwnRace()),
     estimate=(Estimate(),),
     validation=(Validation(),),
+    watch=(Watch(),),
 )
 
 

@@ -7,7 +7,7 @@ What no machine can have measured is refused. Invented measurements that are con
 - `document`: size, depth and types; a malformed document is a SpecError that names the field.
 - `physics`, `parts`, `training`: figures that no machine can have measured.
 - `size_facts`: the facts of a search, and the questions that `measurement` and `command` answer.
-- `sizes`, `race`, `validation`: the answer of a whole document; `engine.questions.kinds` says which.
+- `sizes`, `race`, `validation`, `watch`: the answer of a whole document; `engine.questions.kinds` says which.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from .size_facts import SizeFacts
 
 _TEXTS_OF_A_DEVICE = {"device": 20, "kind": 10, "name": LINE_MOST, "uuid": 100, "driver": 100, "compute_capability": 20}
 """By the longest that the portal's database holds."""
-_MOST_PID = 2**32
+MOST_PID = 2**32
 _MOST_SAMPLES_PER_SECOND = BATCH_SIZE_MOST * MOST_RANKS / LEAST_STEP_SECONDS
 
 
@@ -74,7 +74,7 @@ def impossible_facts(device: DeviceFacts) -> Iterator[Impossible]:
         yield Impossible("device.foreign_processes", len(processes), MOST_OTHER_PROCESSES)
     most_bytes = int(max(device.capacity_bytes, 0) * DRIVER_COUNTS)
     for number, each in enumerate(device.foreign_processes):
-        for name, most in (("pid", _MOST_PID), ("used_bytes", most_bytes)):
+        for name, most in (("pid", MOST_PID), ("used_bytes", most_bytes)):
             held = each.get(name)
             is_whole = isinstance(held, int) and not isinstance(held, bool)
             if held is not None and not (is_whole and 0 <= held <= most):
