@@ -23,6 +23,7 @@ from tests.factories import make_claimed_run, make_result, make_result_that_does
 from tests.factories.matrix import estimated
 from tests.factories.results import finished, result
 from tests.factories.speeds import make_timed_result, make_unmeasurable_result
+from tests.factories.watched import make_watched, make_watched_on_cpu
 
 FULL = replace(make_timed_result(), estimate={"gpu": {}}, estimate_error=EstimateError(0.01, None))
 RESULTS = {
@@ -68,6 +69,12 @@ def test_a_race_of_a_script_is_of_its_schema_and_holds_nothing_else(name: str) -
     document = document_of(name)
     assert errors(component("OwnRaceResult"), document) == []
     assert errors(RESULT, document) == []
+
+
+def test_a_watch_is_of_its_schema_and_holds_nothing_else() -> None:
+    for found in (make_watched(error="CUDA out of memory"), make_watched_on_cpu()):
+        assert errors(component("WatchResult"), found.to_dict()) == []
+        assert errors(RESULT, found.to_dict()) == []
 
 
 def test_a_result_of_before_0_5_is_of_the_schema() -> None:
