@@ -35,6 +35,7 @@ AT_NIGHT = (
     "models/test_text.py",
     "api/test_reported_results.py",
     "api/test_reported_bounds.py",
+    "pages/run/test_watch.py",
     "news/test_reported_runs.py",
     "news/test_pages.py",
     "security/test_forged_reports.py",

@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Coalesce, Lower, Now, StrIndex
 
 from analysis.models.device_access import denied_q, users_denied
-from analysis.models.run_states import ON_DEVICES, SEARCHES, State
+from analysis.models.run_states import ON_DEVICES, SEARCHES, TELL_UNUSED, State
 from analysis.permissions import may_manage, may_start
 from engine.estimate.what_to_change import Scope
 from engine.facts.run_kind import Question, RunKind
@@ -120,6 +120,10 @@ class RunQuerySet(models.QuerySet["Run"]):
     def measuring(self) -> RunQuerySet:
         """Keep the searches for a batch size on a device: the runs whose figures count as measured."""
         return self.filter(kind__in=SEARCHES)
+
+    def telling_unused(self) -> RunQuerySet:
+        """Keep the runs that measured what a training leaves of a memory that they know."""
+        return self.filter(kind__in=TELL_UNUSED, limit_bytes__isnull=False)
 
     def of_own_scripts(self) -> RunQuerySet:
         """Keep the runs of people's own training code: they alone have no precision, and that column has an index."""

@@ -20,6 +20,8 @@ class State(models.TextChoices):
 
 SEARCHES = tuple(kind for kind in RunKind if asked(kind).searches)
 """The kinds that search the largest batch size on a device: their figures count as measured."""
+TELL_UNUSED = tuple(kind for kind in RunKind if asked(kind).tells_unused)
+"""The kinds that measure what a training leaves of its device's memory."""
 ON_DEVICES = tuple(kind for kind in RunKind if asked(kind).uses_device)
 """The kinds that wait for a device and hold it."""
 

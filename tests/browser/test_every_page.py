@@ -23,7 +23,10 @@ from tests.factories import (
     make_measured_run,
     make_result_that_does_not_fit,
     make_run,
+    make_user,
 )
+from tests.factories.reports import SendingClient, body_of
+from tests.factories.watched import FULL, make_watched
 from tests.fake_engine import estimate_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -45,6 +48,9 @@ def addresses(transactional_db: None) -> dict[str, str]:
     services.run_finish(run_id=hopeless.pk, token=hopeless.token, result=make_result_that_does_not_fit().to_dict())
     runs = {"result": measured[0], "does not fit": hopeless, "live": make_claimed_run(card), "queued": make_run(card)}
     runs |= {str(state): run for state, run in ended.items()}
+    watched = make_watched(error=FULL).to_send(with_output=True).to_dict()
+    sent = SendingClient(make_user("ann")).send_result(body_of(watched))
+    runs |= {"watch": Run.objects.get(pk=sent.json()["id"])}
     runs |= {"estimate": make_estimated("a10"), "estimate of all": make_estimated(ALL_GPUS)}
     return {
         **{"start": "/", "history": "/runs/", "estimates": "/estimates/", "matrix": "/matrix/", "fleet": "/fleet/"},

@@ -51,11 +51,11 @@ def memory_since(device_ids: Iterable[int], since: datetime) -> dict[tuple[int, 
 
 
 def settings_measured_since(since: datetime, until: datetime | None = None) -> list[MeasuredSetting]:
-    """Read what searches found, newest first, one more than is counted; without deleted and untrusted runs.
+    """Read what searches and watches found, newest first, one more than is counted; without deleted and untrusted runs.
 
-    Only results have a reason for their boundary: by state or device the database would sort all such runs instead.
+    Only results know a limit: by state or device the database would sort all such runs instead.
     """
-    ended = Run.objects.measuring().trusted().filter(finished_at__gte=since).exclude(boundary_reason="")
+    ended = Run.objects.telling_unused().trusted().filter(finished_at__gte=since)
     if until is not None:
         ended = ended.filter(finished_at__lt=until)
     columns = ("requested_by__username", "model", "kind", "spec", "device_name", "device", "finished_at")

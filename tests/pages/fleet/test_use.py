@@ -146,7 +146,7 @@ def test_deleted_and_untrusted_runs_are_in_no_sum(alice_client: Client) -> None:
     Run.objects.filter(pk=run.pk).update(deleted_at=timezone.now())
     other = make_measured_run(make_card(1), optimizer="sgd")
     Run.objects.filter(pk=other.pk).update(reported_from="node7", is_trusted=False)
-    assert "No search for a batch size has finished in these days." in words(page(alice_client))
+    assert "No search for a batch size, and no watch on a GPU, has ended in these days." in words(page(alice_client))
 
 
 def test_a_host_shown_alone_has_its_own_sums(alice_client: Client) -> None:
