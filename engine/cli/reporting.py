@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +25,7 @@ from ..report.address import Address, address_of
 from ..report.files import folder_of
 from ..report.http import Portal
 from ..report.reporter import Reporter, refusal_of
-from .command import ADVANCED, OUTPUT, option
+from .command import ADVANCED, OUTPUT, flag, option
 from .options import (
     config_options,
     device_arguments,
@@ -119,6 +119,11 @@ def report_options() -> list[RichOption]:
     ]
 
 
+def report_output_option() -> RichOption:
+    said = "Also report the message and the last lines of an error of the script, and its log's path"
+    return flag("--report-output", panel=OUTPUT, help=said)
+
+
 class Reporting:
     """The portal that receives the runs of one command, if any. Takes the token, so no later process inherits it."""
 
@@ -138,20 +143,29 @@ class Reporting:
 
     @classmethod
     def of(cls, options: SimpleNamespace) -> Reporting:
-        sends_output = getattr(options, "report_output", False)
-        return cls(
-            options.report_to, runs_dir=options.runs_dir, result_file=options.result_file, sends_output=sends_output
-        )
+        sends_output, file = getattr(options, "report_output", False), getattr(options, "result_file", None)
+        return cls(options.report_to, runs_dir=options.runs_dir, result_file=file, sends_output=sends_output)
 
     @property
     def notice(self) -> str:
         """The notice of where runs are reported, because the environment may decide that; empty if nowhere."""
         return "" if self._address is None else f"reported to {self._address.url}; its files are in {self._folder}"
 
+    @property
+    def is_wanted(self) -> bool:
+        return self._address is not None
+
     @contextmanager
     def run(self, kind: str, spec: Spec, emit: Emit) -> Iterator[Reported]:
-        """Report the run of this context: store its events, pass them to `emit`; a stop notes what is stored."""
+        """Report the run of this context: store its events, pass them to `emit`; a stop notes what is stored.
+
+        Raises SpecError where the portal refuses the token; one that is away stops no run.
+        """
         facts, address = run_facts(), self._address
+        if address is not None and address.token is not None:
+            refusal = refusal_of(Portal(address, timeout_seconds=CHECK_SECONDS))
+            if refusal is not None:
+                raise SpecError("token", f"{address.url} {refusal}")
         try:
             with nullcontext() if address is None else self._reporter(address, kind, spec, facts) as reporter:
 
@@ -166,11 +180,13 @@ class Reporting:
                 stopped.add_note(stored_by_then(self._kept))
             raise
 
+    def send_ended(self, kind: str, spec: Spec, started_as: Facts, exit_status: int, result: Document) -> None:
+        """Report a run that is over: neither the portal nor a signal meanwhile changes how the command ends."""
+        assert self._address is not None
+        with suppress(KeyboardInterrupt, SystemExit), self._reporter(self._address, kind, spec, started_as) as reporter:
+            reporter.keep(exit_status, result)
+
     def _reporter(self, address: Address, kind: str, spec: Spec, facts: Facts) -> Reporter:
-        """Raise SpecError where the portal refuses the token; one that is away stops no run."""
-        refusal = None if address.token is None else refusal_of(Portal(address, timeout_seconds=CHECK_SECONDS))
-        if refusal is not None:
-            raise SpecError("token", f"{address.url} {refusal}")
         own = {"run_key": facts["run_key"], "host": facts["host"], "engine_version": __version__}
         sync = shlex.join([*PROGRAM.split(), "sync", str(self._folder), "--report-to", address.url])
         announcement = {**own, "kind": kind, "spec": spec.to_dict()}

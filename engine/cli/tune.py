@@ -36,13 +36,13 @@ from ..trainings.script.spec import (
 from ..trainings.script.start.config_file import number_in_config
 from ..trainings.script.start.several_hosts import check_one_host
 from ..trainings.script.start.warm_server_handle import warm_starts
-from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
+from .command import TRAIN, WHERE, Command, argument, flag, option
 from .exit_status import EXIT_STATUSES, exit_status
 from .options import json_of, output_options, ranks_option, setting_options, spec_option, start_options
 from .printing.console import receiver
 from .printing.output import info_event, print_json
 from .printing.result_text import say_result
-from .reporting import Reporting, report_options
+from .reporting import Reporting, report_options, report_output_option
 
 OF_A_FUNCTION = ("function", "python", "warm")
 """Options in place of a command."""
@@ -235,11 +235,7 @@ def _params() -> list[click.Parameter]:
         option("--device", panel=WHERE, metavar="DEVICE", help="What the command may see: auto, cuda, cuda:1 or cpu"),
         *output_options(),
         *report_options(),
-        flag(
-            "--report-output",
-            panel=OUTPUT,
-            help="Also report the message and the last lines of an error of the script, and its log's path",
-        ),
+        report_output_option(),
         spec_option(),
     ]
 

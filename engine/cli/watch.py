@@ -8,12 +8,16 @@ import signal
 import sys
 from types import SimpleNamespace
 
+from ..facts.provenance.read import run_facts
+from ..facts.run_kind import RunKind
 from ..program import PROGRAM
 from ..recording.record import record
 from ..recording.report import document, lines
 from ..recording.spec import WatchSpec
+from ..trainings.script.devices import script_facts
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
 from .printing.terminal import say, width_of, wrapped
+from .reporting import Reporting, report_options, report_output_option
 
 HELP = f"""Run a training once, as it is and to its end, and say what it used.
 
@@ -28,11 +32,18 @@ used, the wait for data, whether memory grows and at which step it will end, and
 
 def _watch(options: SimpleNamespace) -> int:
     spec = WatchSpec(tuple(options.command), device=options.device or "auto")
-    found = record(spec, {})
+    reporting = Reporting.of(options)
+    started_as = {**run_facts(), **script_facts(spec.command)} if reporting.is_wanted else {}
+    found = record(spec, started_as)
     if options.json:
         say(json.dumps(document(found.report, found.status)), sys.stderr)
     else:
         say("\n".join(["", *wrapped(lines(found.report, found.status), width_of(sys.stderr))]), sys.stderr)
+    if reporting.is_wanted and found.process is None:
+        say("not reported: no process was seen to train", sys.stderr)
+    elif reporting.is_wanted:
+        sent = found.to_send(with_output=options.report_output)
+        reporting.send_ended(RunKind.WATCH, spec, started_as, found.status, sent)
     _end_as(found.status)
     return found.status
 
@@ -52,6 +63,8 @@ COMMAND = Command(
         argument("command", panel=TRAIN, help="The command, after --.", nargs=-1, metavar="COMMAND..."),
         option("--device", panel=WHERE, help="The device that the command sees: cuda:0, cpu. Default: as it is."),
         flag("--json", panel=OUTPUT, help="Print the report as one line of JSON, on standard error."),
+        *report_options(),
+        report_output_option(),
     ],
     help=HELP,
     epilog="Exit status: the command's.",
