@@ -1,7 +1,6 @@
 """The bodies that ask for a run: what they hold, as JSON Schema, and how each is read. Every refusal names its field.
 
-A member is declared in `engine.settings`, or in `kinds.members`; a kind says in `kinds` which members it takes, and
-`_refused_by` which of them a model has no use for.
+A member is declared in `engine.settings`, or in `kinds.members`; a kind says in `kinds` which members it takes.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from engine.questions.kinds import asked
 from engine.settings.adapter_settings import NEEDED
 from engine.settings.catalog import WORKLOADS, Workload
 from engine.settings.spec import DEFAULTS, RANGES, RunSpec
-from engine.settings.step_settings import FULL
+from engine.settings.training_spec import lacking
 
 REQUESTED_KINDS = tuple(kind.value for kind in RunKind if not BY_KIND[kind].elsewhere)
 """What the body of a run may ask for; validations and commands have addresses of their own."""
@@ -165,24 +164,7 @@ def _of_model(workload: Workload) -> Schema:
 
 def _refused_by(workload: Workload) -> dict[str, Any]:
     """List the fields that it has no use for, each with the one value it may have."""
-    refused: dict[str, Any] = {"image_size" if workload.is_text else "sequence_length": None}
-    if not workload.has_gradient_checkpointing:
-        refused["gradient_checkpointing"] = False
-    if not workload.block_count:
-        refused["frozen_blocks"] = None
-    if workload.architecture != "cnn":
-        refused["channels_last"] = False
-    if workload.library != "transformers":
-        refused |= {name: DEFAULTS[name] for name in ("lora_rank", *NEEDED["lora_rank"])}
-    if workload.architecture == "cnn" or workload.library != "transformers":
-        refused |= {name: DEFAULTS[name] for name in ("load_in_8bit", "load_in_4bit", *NEEDED["load_in_4bit"])}
-    if workload.task != "text-generation":
-        refused |= {"sequences": FULL, "loss_chunk_tokens": None, "half_precision_loss": False, "liger_loss": False}
-        refused["four_bit_output_layer"] = False
-    if not workload.has_cache:
-        refused["without_cache"] = False
-    if not workload.has_eval_loss:
-        refused["mode"] = "train"
-    if workload.huggingface_id is None:
-        refused["pretrained"] = False
-    return refused
+    names = list(lacking(workload))
+    for needed, others in NEEDED.items():  # which mean nothing without it
+        names += others if needed in names else ()
+    return {name: DEFAULTS[name] for name in names}

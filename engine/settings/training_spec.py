@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 from ..errors import SpecError
 from .adapter_settings import BF16, DORA, check_adapters
-from .catalog import workload_ids
+from .catalog import Workload, workload_ids
 from .catalog.from_config import CONFIG, read_config
 from .loop_settings import KEPT
 from .lora_targets import ALL_LINEAR, TARGETS
@@ -22,7 +22,6 @@ from .step_settings import (
     BEFORE_FORWARD,
     FLASH,
     FREED,
-    FULL,
     HALF_PRECISIONS,
     NEEDS_AMPERE,
     PURE_BF16,
@@ -174,17 +173,15 @@ def check_training(spec: TrainingSpec) -> None:
     check_device_name(spec.device)
     if not spec.device.startswith(("cuda", "auto")):
         check_precision(spec.precision, spec.device, None)
-    workload = spec.workload
-    other = "image_size" if workload.is_text else "sequence_length"
-    if getattr(spec, other) is not None:
-        raise SpecError(other, f"{workload.id} has no such setting; it takes {workload.input_field}")
+    workload, defaults = spec.workload, {each.name: each.default for each in fields(spec)}
+    for name, why in lacking(workload).items():
+        if getattr(spec, name) != defaults[name]:
+            raise SpecError(name, f"{workload.id} {why}")
     low, high = workload.input_sizes
     if not low <= spec.input_size <= high:
         raise SpecError(workload.input_field, f"{workload.id} takes {low} to {high}")
     if spec.input_size % workload.input_multiple_of:
         raise SpecError(workload.input_field, f"{workload.id} takes multiples of {workload.input_multiple_of}")
-    if spec.gradient_checkpointing and not workload.has_gradient_checkpointing:
-        raise SpecError("gradient_checkpointing", f"{workload.id} has no gradient checkpointing")
     for name in ("clip_grad_norm", "ema"):
         if getattr(spec, name) and spec.optimizer == "none":
             raise SpecError(name, "is part of the optimizer step, and optimizer none makes none")
@@ -195,36 +192,53 @@ def check_training(spec: TrainingSpec) -> None:
     check_expandable_segments(spec, spec.device.startswith(("cuda", "auto")))
     if spec.device != "auto":
         check_device_memory(spec, spec.device.partition(":")[0])
-    if spec.lora_rank is not None and workload.library != "transformers":
-        raise SpecError("lora_rank", f"{workload.id} is no model of transformers: peft does not know its linear layers")
     check_adapters(spec)
     if spec.lora_targets in TARGETS and spec.lora_targets != ALL_LINEAR and workload.architecture == "cnn":
         raise SpecError("lora_targets", f"{workload.id} has no attention; leave it out, or name its layers")
-    for name in ("load_in_4bit", "load_in_8bit"):
-        if getattr(spec, name) and workload.architecture == "cnn":
-            raise SpecError(name, f"{workload.id} has no linear layers but its head; leave it out")
     if spec.lora_variant == DORA and spec.load_in_8bit:
         raise SpecError("lora_variant", "dora is not offered on 8-bit base weights; take 4-bit ones, plain or rslora")
     if spec.lora_weights == BF16 and spec.precision != PURE_BF16:
         raise SpecError(
             "lora_weights", f"{BF16} needs precision {PURE_BF16}; with {spec.precision} the model's own type is fp32"
         )
-    if spec.four_bit_output_layer and workload.task != "text-generation":
-        raise SpecError("four_bit_output_layer", f"{workload.id} is no language model: its head is trained")
     if spec.attention != "auto":
         _check_attention(spec)
-    if spec.sequences != FULL and workload.task != "text-generation":
-        raise SpecError("sequences", f"{workload.id} is no language model; texts of others have a mask already")
-    if spec.channels_last and workload.architecture != "cnn":
-        raise SpecError("channels_last", f"{workload.id} is no convolutional network")
     if spec.frozen_blocks is not None:
         _check_frozen_blocks(spec.frozen_blocks, spec)
     _check_loop(spec)
     check_ranks(spec)
-    if spec.mode == "eval" and not workload.has_eval_loss:
-        raise SpecError("mode", f"{workload.id} has no loss in eval mode; train")
-    if spec.pretrained and workload.huggingface_id is None:
-        raise SpecError("pretrained", f"{workload.id} has no pretrained weights on the hub")
+
+
+def lacking(workload: Workload) -> dict[str, str]:
+    """Return the settings that a model has no use for, which stay as by default; each with why."""
+    is_language_model, is_convolutional = workload.task == "text-generation", workload.architecture == "cnn"
+    uses = {
+        "image_size" if workload.is_text else "sequence_length": (
+            False,
+            f"has no such setting; it takes {workload.input_field}",
+        ),
+        "gradient_checkpointing": (workload.has_gradient_checkpointing, "has no gradient checkpointing"),
+        "frozen_blocks": (workload.block_count, "is not one stack of blocks: which come first is not defined"),
+        "channels_last": (is_convolutional, "is no convolutional network"),
+        "lora_rank": (
+            workload.library == "transformers",
+            "is no model of transformers: peft does not know its linear layers",
+        ),
+        **dict.fromkeys(
+            ("load_in_4bit", "load_in_8bit"),
+            (not is_convolutional, "has no linear layers but its head; leave it out"),
+        ),
+        "four_bit_output_layer": (is_language_model, "is no language model: its head is trained"),
+        "sequences": (is_language_model, "is no language model; texts of others have a mask already"),
+        **dict.fromkeys(
+            ("loss_chunk_tokens", "half_precision_loss", "liger_loss"),
+            (is_language_model, "is no language model: its logits are small"),
+        ),
+        "without_cache": (workload.has_cache, "is no decoder of transformers: it fills no cache"),
+        "mode": (workload.has_eval_loss, "has no loss in eval mode; train"),
+        "pretrained": (workload.huggingface_id, "has no pretrained weights on the hub"),
+    }
+    return {name: why for name, (has_use, why) in uses.items() if not has_use}
 
 
 def _check_freed_gradients(spec: TrainingSpec) -> None:
@@ -255,8 +269,6 @@ def _check_offloaded_state(spec: TrainingSpec) -> None:
 
 def _check_frozen_blocks(count: int, spec: TrainingSpec) -> None:
     workload = spec.workload
-    if not workload.block_count:
-        raise SpecError("frozen_blocks", f"{workload.id} is not one stack of blocks: which come first is not defined")
     if count > workload.block_count:
         raise SpecError("frozen_blocks", f"{workload.id} has {workload.block_count}; that many train its head alone")
     if spec.lora_rank is not None:
@@ -276,14 +288,8 @@ def _check_attention(spec: TrainingSpec) -> None:
 
 
 def _check_loop(spec: TrainingSpec) -> None:
-    workload = spec.workload
-    if spec.without_cache and not workload.has_cache:
-        raise SpecError("without_cache", f"{workload.id} is no decoder of transformers: it fills no cache")
     if spec.loss_chunk_logits != KEPT and spec.loss_chunk_tokens is None:
         raise SpecError("loss_chunk_logits", "needs a loss in chunks: give loss_chunk_tokens too")
-    for name in ("loss_chunk_tokens", "half_precision_loss", "liger_loss"):
-        if getattr(spec, name) and workload.task != "text-generation":
-            raise SpecError(name, f"{workload.id} is no language model: its logits are small")
     if spec.liger_loss:
         _check_liger_loss(spec)
     if spec.loss_chunk_tokens is not None and spec.torch_compile:
