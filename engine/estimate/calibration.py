@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import EngineError, SpecError
+from ..facts.result_file import read_document
 from ..text.units import MIB, format_bytes
 from .gpus import Gpu
 
@@ -64,10 +64,7 @@ class Calibration:
 
     @classmethod
     def read(cls, path: Path) -> Calibration:
-        try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as exc:
-            raise SpecError("calibration", f"{path} cannot be read: {exc}") from exc
+        data = read_document(str(path), "calibration")
         if not isinstance(data, dict):
             raise SpecError("calibration", f"{path} must hold a JSON object")
         return cls.from_dict(data)
