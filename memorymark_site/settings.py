@@ -128,6 +128,7 @@ MIDDLEWARE = [
 ]
 ROOT_URLCONF = "memorymark_site.urls"
 WSGI_APPLICATION = "memorymark_site.wsgi.application"
+_OWN_TAGS = ("analysis.templatetags.units", "analysis.templatetags.answer")  # nearly every template needs them
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -140,13 +141,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "analysis.pages.frame.frame",
             ],
-            # what nearly every template needs, so that none of them loads it
-            "builtins": [
-                "django.templatetags.static",
-                "django_htmx.templatetags.django_htmx",
-                "analysis.templatetags.units",
-                "analysis.templatetags.answer",
-            ],
+            "builtins": ["django.templatetags.static", "django_htmx.templatetags.django_htmx", *_OWN_TAGS],
         },
     }
 ]
