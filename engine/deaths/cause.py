@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..facts.result import Outcome
 from ..measurement.oom import classify
 from ..text.units import GIB, MIB
-from .figures import OutOfMemory, read_figures
+from .figures import CLEARLY_OTHERS, OutOfMemory, read_figures
 from .moments import LATE_STEPS, Moment, last_step, moment_of
 from .signs import ERROR, OTHER_ENDS, OUT_OF_DEVICE_MEMORY, Cause
 
@@ -76,9 +76,9 @@ def cause_on_a_device(figures: OutOfMemory, moment: Moment, step: int | None) ->
     is_free = (figures.free or 0) >= requested + SPARE_BYTES  # the figures then explain nothing
     are_pieces = not is_free and in_pieces >= max(ROUNDED * requested, SUBSTANTIAL_BYTES, SUBSTANTIAL_FRACTION * total)
     are_others = not is_free and figures.others >= max(
-        requested - (figures.free or 0), OTHERS_BYTES, OTHERS_FRACTION * total
+        requested - (figures.free or 0), min(OTHERS_BYTES, CLEARLY_OTHERS * total), OTHERS_FRACTION * total
     )
-    if figures.has_figures and are_others and not (are_pieces and in_pieces >= figures.others):
+    if total and are_others and not (are_pieces and in_pieces >= figures.others):
         return Cause.ANOTHER_PROCESS
     if figures.has_figures and are_pieces:
         return Cause.IN_PIECES
@@ -91,8 +91,10 @@ def cause_on_a_device(figures: OutOfMemory, moment: Moment, step: int | None) ->
         return places[moment]
     if step is not None and step >= LATE_STEPS:
         return Cause.LATE
+    if not figures.has_figures:
+        return Cause.TOO_LARGE if moment is Moment.STEP else Cause.CANNOT_TELL
     taken = max(
         (figures.allocated or 0) + in_pieces, total - figures.free - figures.others if figures.free is not None else 0
     )
     is_full = taken + requested >= FULL * total
-    return Cause.TOO_LARGE if figures.has_figures and is_full and not is_free else Cause.CANNOT_TELL
+    return Cause.TOO_LARGE if is_full and not is_free else Cause.CANNOT_TELL

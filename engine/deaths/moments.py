@@ -11,6 +11,8 @@ class Moment(StrEnum):
 
     LOADING = "loading"
     TRAINING = "training"
+    STEP = "step"
+    """In what only a training step runs, as a backward pass."""
     EVALUATING = "evaluating"
     SAVING = "saving"
     UNKNOWN = "unknown"
@@ -28,7 +30,7 @@ _WORDS = (
     ),
     (
         Moment.SAVING,
-        r"save|consolidate|merge_and_unload|gather_16bit|_zero3_consolidated|full_state_dict|state_dict_hook|^state_dict$",
+        r"save|consolidate|merge_(?:and_unload|lora|weights|adapter|model)|gather_16bit|_zero3_consolidated|full_state_dict|state_dict_hook|^state_dict$",
     ),
     (
         Moment.LOADING,
@@ -43,9 +45,20 @@ _WORDS = (
         r"|optimizer_step|run_step|train_batch|_init_group|^train$|_inner_training_loop|^fit",
     ),
 )
+_SAID = (
+    (
+        Moment.EVALUATING,
+        r"\b(?:during|while|when) (?:the )?(?:inference|evaluati\w+|validati\w+|testing)"
+        r"|(?:testing|validating|evaluating)\.\.",
+    ),
+    (Moment.SAVING, r"\b(?:during|while|when) (?:saving|merging)"),
+    (Moment.LOADING, r"\b(?:during|while|when) (?:loading|quantizing)"),
+)
+"""How people and logs name a moment, where no function does."""
+_IN_A_STEP = r"training_step|compute_loss|^backward$|train_step|train_batch"
 _STEP = re.compile(
-    r"\| *(\d+)/(\d+|\?) \[|\b(?:step|iter|iteration|global_step|it)s?[ =:\[#]+(\d[\d,]*)|"
-    r"'epoch': (\d+(?:\.\d+)?)|\bepoch[ =:\[#]+(\d+)",
+    r"(?:\| *|\[)(\d+)/(\d+|\?)(?: \[|\])|\b(\d+)it \[|\b(?:step|iter|iteration|global_step|it)s?[ =:\[#]+(\d[\d,]*)|"
+    r"'epoch': (\d+(?:\.\d+)?)|\bepoch[ =:\[#]+(\d+)|\b(\d+)(?:st|nd|rd|th) epoch|\bafter (\d[\d,]*) (?:step|iter)",
     re.IGNORECASE,
 )
 LATE_STEPS = 20
@@ -59,11 +72,13 @@ def moment_of(text: str) -> Moment:
     telling = [kind for kind in kinds if kind not in (None, Moment.TRAINING)]
     if Moment.EVALUATING in telling and telling[-1] is Moment.LOADING and "load" not in " ".join(functions):
         return Moment.EVALUATING
-    is_loading_in_a_step = telling[-1:] == [Moment.LOADING] and any(
-        re.search(r"training_step|compute_loss|^backward$|train_step|train_batch", each) for each in functions
-    )
-    if telling and not is_loading_in_a_step:
+    is_in_a_step = any(re.search(_IN_A_STEP, each) for each in functions)
+    if telling and not (is_in_a_step and telling[-1] is Moment.LOADING):
         return Moment(telling[-1])
+    if is_in_a_step:
+        return Moment.STEP
+    if said := next((kind for kind, words in _SAID if re.search(words, text, re.IGNORECASE)), None):
+        return said
     return Moment.TRAINING if Moment.TRAINING in kinds else Moment.UNKNOWN
 
 
@@ -74,11 +89,13 @@ def _last_traceback(text: str) -> str:
 def last_step(text: str) -> int | None:
     """Return the last step that a progress bar or a log counted; an epoch beyond the first counts as many steps."""
     found = None
-    for bar, of, step, epochs, epoch in _STEP.findall(text):
+    of_training = text[text.rfind("train_runtime") + 1 :]  # a Trainer prints that at its end
+    for bar, of, counted, step, epochs, epoch, nth, after in _STEP.findall(of_training):
         if bar:
-            found = int(bar) if of == "?" or int(of) >= LATE_STEPS else found
-        elif step:
-            found = int(step.replace(",", ""))
-        elif float(epochs or epoch) >= 2:
+            is_under_way = of == "?" or (int(of) >= LATE_STEPS and bar != of)
+            found = int(bar) if is_under_way else found
+        elif count := counted or step or after:
+            found = int(count.replace(",", ""))
+        elif float(epochs or epoch or nth) >= 2:
             found = max(found or 0, LATE_STEPS)
     return found

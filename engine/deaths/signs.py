@@ -38,6 +38,7 @@ OUT_OF_DEVICE_MEMORY = _any_of(
     r"(?<!ray\.exceptions\.)OutOfMemoryError",
     *(r"CUDA_ERROR_OUT_OF_MEMORY", r"cudaErrorMemoryAllocation", r"hipErrorOutOfMemory", r"_STATUS_ALLOC_FAILED"),
     *(r"OUT_OF_DEVICE_MEMORY", r"Tried to allocate .{0,40}(?:GPU|capacity)"),
+    *(r"total capacity; .{0,20} already allocated", r"OOM when allocating tensor"),
     flags=re.IGNORECASE,
 )
 OTHER_ENDS = (
@@ -45,8 +46,9 @@ OTHER_ENDS = (
     (
         Cause.HOST_MEMORY,
         _any_of(
-            *(r"oom[-_ ]?kill", r"OOM-?[Kk]illed", r"Out of memory: Kill", r"[Cc]group out of memory"),
-            *(r"task \d+: Out Of Memory", r"\bOUT_OF_ME", r"TERM_MEMLIMIT", r"[Ee]xceeded (?:step |job |its )?memory"),
+            *(r"(?i:oom[-_ ]?kill)", r"Out of memory: Kill", r"[Cc]group out of memory"),
+            *(r"task \d+: Out Of Memory", r"\bOUT_OF_ME", r"TERM_MEMLIMIT"),
+            *(r"mem \w+ exceeded limit", r"[Ee]xceeded (?:step |job |its )?memory"),
             r"(?<!shared )memory limit(?: at some point)?\b.{0,60}(?:kill|exceed|\.$)",
             *(r"low on (?:resource: )?memory", r"MemoryPressure", r"memory usage threshold of"),
             *(r"due to memory pressure", r"using all available RAM"),
@@ -71,14 +73,16 @@ OTHER_ENDS = (
             *(r"misaligned address", r"illegal instruction was encountered", r"\bXid\b", r"fallen off the bus"),
             *(r"uncorrectable (?:ECC|NVLink)", r"GPU is lost", r"determine the device handle"),
             *(r"_STATUS_EXECUTION_FAILED", r"_STATUS_INTERNAL_ERROR", r"_STATUS_NOT_INITIALIZED"),
-            *(r"(?:CUDA|HIP) (?:runtime )?error", r"driver/library version mismatch"),
+            *(r"(?:CUDA|HIP) (?:runtime )?error", r"cuda runtime error \(", r"driver/library version mismatch"),
+            *(r"driver shutting down", r"Memory access fault by GPU"),
         ),
     ),
     (
         Cause.SCHEDULER,
         _any_of(
             *(r"DUE TO (?:TIME LIMIT|PREEMPTION)", r"CANCELLED AT", r"walltime .{0,20}exceeded", r"Job has timed out"),
-            *(r"this job is (?:preempted|timed-out)", r"termination is imminent"),
+            *(r"this job is (?:preempted|timed-out)", r"termination is imminent", r"Node failure on"),
+            *(r"Job deleted at request of", r"Job credential expired"),
         ),
     ),
     (
@@ -86,10 +90,16 @@ OTHER_ENDS = (
         _any_of(
             *(r"collective operation timeout", r"Watchdog caught", r"detected by watchdog", r"nccl\w*Error\b"),
             *(r"timed out in blocking wait", r"NCCL (?:error|timeout|WARN)", r"DistBackendError"),
-            *(r"initializing process group", r"gloo/transport"),
+            *(r"initializing process group", r"gloo/transport", r"Timeout at NCCL work"),
+            r"distributed_c10d\.py[^\n]*\n(?:[^\n]*\n){0,3}?[^\n]*Connection (?:reset|refused|closed)",
         ),
     ),
-    (Cause.DISK, _any_of(r"No space left on device", r"StorageFull", r"[Dd]isk quota exceeded")),
+    (
+        Cause.DISK,
+        _any_of(
+            *(r"No space left on device", r"StorageFull", r"[Dd]isk quota exceeded", r"low on resource: ephemeral")
+        ),
+    ),
     (
         Cause.CANNOT_TELL,
         _any_of(
