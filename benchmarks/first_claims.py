@@ -11,7 +11,7 @@ _HEADLINES = (
     r".*(?:Use|Keep) batch size .*",
     r".*None is recommended.*",
     r".* with \d+ lines?: .*",
-    r"No change .*",
+    r"No (?:change|batch size) .*",
     r".*Nothing is .*",
 )
 _HEADLINE = re.compile(rf"^ *({'|'.join(_HEADLINES)})$", re.MULTILINE)
@@ -34,7 +34,7 @@ def claimed(said: str) -> dict[str, Any]:
     >>> claimed("Use batch size 2,048: faster than your 16 in 10 of 10 rounds.")
     {'claim': 'order', 'least': 1.0, 'most': None}
 
-    >>> claimed("Keep batch size 16: 56 is 0.8 to 1.4x as fast as the default 16.")
+    >>> claimed("Keep batch size 16: 56 is 0.8 to 1.4x as fast as batch size 16.")
     {'claim': 'keep', 'least': None, 'most': 1.4}
 
     The README's Python lines print the size alone: that it is faster is all they say.

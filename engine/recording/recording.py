@@ -12,6 +12,9 @@ from .spec import WatchSpec
 Sample = tuple[int, float, int, int]
 """A step, its moment in seconds, the bytes held after it, and the peak bytes so far."""
 
+HostSample = tuple[int, float, int]
+"""A step, its moment in seconds, and the bytes that the process then held of the host's memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Process:
@@ -26,6 +29,8 @@ class Process:
     peak_bytes: int | None = None
     """Of the card's allocator, or without a card of the whole process."""
     refused_allocations: int = 0
+    host_samples: tuple[HostSample, ...] = ()
+    """Of a training on a card."""
     death: Death | None = None
     """What the text of its error shows; None without one."""
 

@@ -42,6 +42,9 @@ class Report:
     """Estimated from the run's own peak."""
     growth: Growth | None = None
     ends_at: tuple[int, int, int] | None = None
+    host_growth: Growth | None = None
+    """That of the host's memory, of a training on a card."""
+    host_ends_at: tuple[int, int, int] | None = None
     death: Death | None = None
 
     @property
@@ -57,6 +60,8 @@ def report_of(recording: Recording) -> Report:
     if process is None or device is None:
         return Report(death=_death(recording))
     growth = growth_of(process.samples, process.peak_bytes or 0)
+    host_bytes = max((each[2] for each in process.host_samples), default=0)
+    host_growth = growth_of(process.host_samples, host_bytes)
     total = None if device.kind == "cpu" else device.capacity_bytes
     limit = total or (process.peak_bytes or 0) + recording.free_bytes
     return Report(
@@ -70,6 +75,8 @@ def report_of(recording: Recording) -> Report:
         fitting_batch_size=None if total is None else _fitting(process, total),
         growth=growth,
         ends_at=growth.ends_at(limit) if growth else None,
+        host_growth=host_growth,
+        host_ends_at=host_growth.ends_at(host_bytes + recording.free_bytes) if host_growth else None,
         death=_death(recording),
     )
 
@@ -111,9 +118,9 @@ def headline(report: Report) -> str:
     """Say what matters most: why it ended, else when its memory will end, else what it used."""
     if report.death is not None:
         return death_headline(report.death)
-    if report.growth is not None and report.ends_at is not None:
-        slope = format_bytes(report.growth.bytes_per_step)
-        return f"Memory grows by {slope} a step, and will end at about step {report.ends_at[0]:,}."
+    for what, growth, ends_at in _growths(report):
+        slope = format_bytes(growth.bytes_per_step)
+        return f"{what} grows by {slope} a step, and will end at about step {ends_at[0]:,}."
     if report.unused_bytes is not None and report.total_bytes:
         share = format_percent(report.unused_bytes / report.total_bytes)
         return f"{share} of {format_bytes(report.total_bytes)} never used."
@@ -122,7 +129,7 @@ def headline(report: Report) -> str:
 
 def lines(report: Report, status: int) -> list[str]:
     """Return the report in lines for a terminal."""
-    growth = [f"{lasting(report)} {KEPT}"] if report.growth else []
+    growth = [f"{said} {KEPT}"] if (said := lasting(report)) else []
     return [f"MemoryMark {seen(report, status)}", *use(report), *growth, *_end(report), *next_step(report)]
 
 
@@ -150,11 +157,19 @@ def _waits(report: Report) -> bool:
 
 def lasting(report: Report) -> str:
     """Say how fast memory grows, and when it will end; empty where no growth is claimed."""
-    if report.growth is None or report.ends_at is None:
-        return ""
-    expected, earliest, latest = report.ends_at
-    slope = format_bytes(report.growth.bytes_per_step)
-    return f"It grows: {slope} a step. Memory will end at about step {expected:,} ({earliest:,} to {latest:,})."
+    sentences = (
+        f"{what} grows: {format_bytes(growth.bytes_per_step)} a step. "
+        f"It will end at about step {expected:,} ({earliest:,} to {latest:,})."
+        for what, growth, (expected, earliest, latest) in _growths(report)
+    )
+    return " ".join(sentences)
+
+
+def _growths(report: Report) -> Iterator[tuple[str, Growth, tuple[int, int, int]]]:
+    if report.growth is not None and report.ends_at is not None:
+        yield "Memory", report.growth, report.ends_at
+    if report.host_growth is not None and report.host_ends_at is not None:
+        yield "The host's memory", report.host_growth, report.host_ends_at
 
 
 def _end(report: Report) -> Iterator[str]:
@@ -177,7 +192,6 @@ def next_step(report: Report) -> Iterator[str]:
 
 def document(report: Report, status: int) -> dict[str, Any]:
     """Return it as JSON."""
-    growth = report.growth
     return {
         "exit_status": status,
         "steps": report.steps,
@@ -189,12 +203,13 @@ def document(report: Report, status: int) -> dict[str, Any]:
         "waiting_fraction": report.waiting_fraction,
         "batch_size": report.batch_size,
         "estimated_fitting_batch_size": report.fitting_batch_size,
-        "growth": growth
-        and {
-            "bytes_per_step": growth.bytes_per_step,
-            "low": growth.low,
-            "high": growth.high,
-            "ends_at": report.ends_at,
-        },
+        "growth": _growth_document(report.growth, report.ends_at),
+        "host_growth": _growth_document(report.host_growth, report.host_ends_at),
         "death": report.death and death_document(report.death),
     }
+
+
+def _growth_document(growth: Growth | None, ends_at: tuple[int, int, int] | None) -> dict[str, Any] | None:
+    if growth is None:
+        return None
+    return {"bytes_per_step": growth.bytes_per_step, "low": growth.low, "high": growth.high, "ends_at": ends_at}

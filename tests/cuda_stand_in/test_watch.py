@@ -27,6 +27,7 @@ for step, (inputs,) in enumerate(torch.utils.data.DataLoader(data, batch_size=si
     optimizer.step()
     if what == "grows":
         kept.append(torch.empty(2**18, device="cuda"))
+        kept.append(torch.ones(2**18))
         time.sleep(0.03)
     if what == "evaluates" and step == 5:
         evaluate()
@@ -54,6 +55,7 @@ def test_growth_on_a_card_is_told_by_the_step(cards: Cards, tmp_path: Path) -> N
     _, report = watched(cards, tmp_path, "grows", 8)
     assert report["growth"]["bytes_per_step"] == pytest.approx(MIB, rel=0.05)
     assert report["growth"]["ends_at"][0] == pytest.approx(4 * GIB / MIB, rel=0.1)
+    assert report["host_growth"]["bytes_per_step"] == pytest.approx(MIB, rel=0.1)
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any
 
 from ...deaths.cause import Death, cause_on_a_device
 from ...errors import SpecError
-from ...recording.recording import Process
+from ...recording.recording import HostSample, Sample
 from ...recording.spec import WatchSpec
 from ...text.printable import LENGTH_MOST, is_line
 from ..documents.stored import StoredSpec
@@ -41,8 +41,9 @@ def answer_of_watch(document: Mapping[str, Any]) -> Watched:
     """
     stored = read_facts(Watched, document)
     process, spec = stored.process, WatchSpec.of_document(stored.spec)
-    if len(process.samples) > MOST_SAMPLES:
-        raise SpecError("process.samples", f"has more than {MOST_SAMPLES:,} members")
+    for name in ("samples", "host_samples"):
+        if len(getattr(process, name)) > MOST_SAMPLES:
+            raise SpecError(f"process.{name}", f"has more than {MOST_SAMPLES:,} members")
     refuse([*impossible_place(stored.device, "auto"), *_impossible(stored), *_impossible_death(process.death)])
     return replace(stored, spec=StoredSpec(spec.to_dict()), process=replace(process, death=_with_cause(process.death)))
 
@@ -73,16 +74,19 @@ def _impossible(watched: Watched) -> Iterator[Impossible]:
         ("process.refused_allocations", process.refused_allocations, 0, MOST_INTEGER),
     ):
         yield from within(name, value, least, most)
-    yield from _impossible_samples(process, most_bytes)
+    yield from _impossible_samples("process.samples", process.samples, process.steps, most_bytes)
+    yield from _impossible_samples("process.host_samples", process.host_samples, process.steps, MOST_BYTES)
 
 
-def _impossible_samples(process: Process, most_bytes: int) -> Iterator[Impossible]:
-    for place, (step, _, *sizes) in enumerate(process.samples):
-        yield from within(f"process.samples[{place}][0]", step, 1, process.steps)
+def _impossible_samples(
+    path: str, samples: Sequence[Sample | HostSample], steps: int, most_bytes: int
+) -> Iterator[Impossible]:
+    for place, (step, _, *sizes) in enumerate(samples):
+        yield from within(f"{path}[{place}][0]", step, 1, steps)
         for member, size in enumerate(sizes, start=2):
-            yield from within(f"process.samples[{place}][{member}]", size, 0, most_bytes)
-    for place, (before, after) in enumerate(pairwise(process.samples), start=1):
-        yield from within(f"process.samples[{place}][0]", after[0], before[0] + 1, process.steps)
+            yield from within(f"{path}[{place}][{member}]", size, 0, most_bytes)
+    for place, (before, after) in enumerate(pairwise(samples), start=1):
+        yield from within(f"{path}[{place}][0]", after[0], before[0] + 1, steps)
 
 
 def _impossible_death(death: Death | None) -> Iterator[Impossible]:

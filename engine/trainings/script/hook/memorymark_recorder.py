@@ -32,6 +32,7 @@ class Recorder:
         self.torch: Any = None
         self.steps, self.first_step_at, self.last_step_at = 0, 0.0, 0.0
         self.samples: list[tuple[int, float, int, int]] = []  # step, time, bytes held after it, peak bytes so far
+        self.host_samples: list[tuple[int, float, int]] = []  # beside a card: step, time, resident bytes of the process
         self.seconds_between = SAMPLE_SECONDS
         self.sampled_at = self.written_at = self.loading_seconds = 0.0
         self.batch_size: int | None = None
@@ -71,8 +72,10 @@ class Recorder:
     def sample(self, now: float) -> None:
         self.sampled_at = now
         self.samples.append((self.steps, now, *self.memory()))
+        if self.card() is not None:
+            self.host_samples.append((self.steps, now, self.resident_bytes()))
         if len(self.samples) > MOST_SAMPLES:
-            del self.samples[FIRST_STEPS::2]
+            del self.samples[FIRST_STEPS::2], self.host_samples[FIRST_STEPS::2]
             self.seconds_between *= 2
         if now > self.written_at + WRITE_SECONDS:
             self.write(None)
@@ -82,11 +85,14 @@ class Recorder:
         if (number := self.card()) is not None:
             counts = self.torch.cuda.memory_stats(number)
             return counts.get("allocated_bytes.all.current", 0), counts.get("allocated_bytes.all.peak", 0)
-        with suppress(OSError, ValueError, IndexError):
-            with open("/proc/self/statm") as file:
-                held = int(file.read().split()[1]) * self.page_bytes
-            return held, max(held, self.samples[-1][3] if self.samples else 0)
-        return 0, 0
+        held = self.resident_bytes()
+        return held, max(held, self.samples[-1][3] if self.samples else 0)
+
+    def resident_bytes(self) -> int:
+        """Return what the process holds of the host's memory; 0 where that cannot be read."""
+        with suppress(OSError, ValueError, IndexError), open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * self.page_bytes
+        return 0
 
     def card(self) -> int | None:
         cuda = self.torch.cuda
@@ -127,6 +133,7 @@ class Recorder:
             "seconds": self.last_step_at - self.first_step_at,
             "loading_seconds": self.loading_seconds,
             "samples": self.samples,
+            "host_samples": self.host_samples,
             "card": card,
             "peak_bytes": counts.get("allocated_bytes.all.peak") if card else self.memory()[1],
             "peak_reserved_bytes": counts.get("reserved_bytes.all.peak"),

@@ -22,6 +22,11 @@ def test_a_document_says_again_what_the_terminal_said() -> None:
 
 def test_growth_is_worked_out_from_the_samples() -> None:
     assert answer(make_watched(grows_bytes=MIB).to_dict()).headline.startswith("Memory grows by 1.0 MiB a step")
+    steady = make_watched()
+    assert steady.process is not None
+    of_host = tuple((step, at, GIB + step * MIB) for step, at, *_ in steady.process.samples)
+    found = replace(steady, process=replace(steady.process, host_samples=of_host), free_bytes=10 * GIB)
+    assert answer(found.to_dict()).headline.startswith("The host's memory grows by 1.0 MiB a step")
 
 
 def test_what_the_figures_of_a_card_decide_no_document_claims() -> None:
@@ -43,6 +48,7 @@ def test_a_line_of_the_script_is_sent_where_it_is_asked_for_and_without_its_secr
         ("process.peak_bytes", 81 * GIB, "process.peak_bytes"),
         ("process.samples.3.2", -1, "process.samples[3][2]"),
         ("process.samples.3.0", 1, "process.samples[3][0]"),
+        ("process.host_samples", [[2, 0.1, 5], [1, 0.2, 5]], "process.host_samples[1][0]"),
         ("process.seconds", 1e6, "process.seconds"),
         ("process.seconds", 0.0, "process.seconds"),
         ("process.batch_size", 0, "process.batch_size"),
