@@ -50,7 +50,7 @@ def test_starts_in_turns_give_a_speed_up_and_only_the_compared_sizes_a_speed(mon
     result = found.result
     assert (found.largest_batch_size, found.recommended_batch_size, found.is_certified) == (40, 38, True)
     assert (result.speedup, result.speed.claim) == (pytest.approx(38 / 16), SpeedClaim.FIGURE)
-    assert 2.2 < result.speedup_low < 38 / 16  # they agree by luck: starts are known to differ
+    assert 2.1 < result.speedup_low < 38 / 16  # they agree by luck: starts are known to differ
     assert (result.largest.samples_per_second, result.recommended.samples_per_second) == (None, pytest.approx(38.0))
     assert (result.fastest.batch_size, result.speed.rounds, result.current.batch_size) == (38, 6, 16)
     assert Counter(size for size, _ in found.training.starts[-12:]) == {16: 6, 38: 6}
