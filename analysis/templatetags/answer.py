@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from django import template
@@ -13,6 +14,7 @@ from engine.questions.documents import words
 from engine.trainings.script.result import stated_throughputs
 
 register = template.Library()
+_FIGURES = re.compile(r"^\w+|\d[\d,.]*\d|\d")
 register.filter("estimate_figures", estimate_summary.figures)
 register.filter("estimate_key_figures", estimate_summary.key_figures)
 for each in (
@@ -31,6 +33,12 @@ for each in (
 def has_any(rows: Sequence[object], figure: str) -> bool:
     """Whether a row knows this figure, so that a table has a column of it."""
     return any(getattr(row, figure) is not None for row in rows)
+
+
+@register.filter
+def says_other_than(printed: str, said: str) -> bool:
+    """Whether a headline of another build begins otherwise, or has other figures: words alone change often."""
+    return _FIGURES.findall(printed) != _FIGURES.findall(said)
 
 
 @register.filter
