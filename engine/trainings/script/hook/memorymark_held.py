@@ -23,11 +23,11 @@ MOST_LOOKED_AT = 1_000_000
 class Tensors:
     """The tensors alive at one moment, with how often each has been written so far."""
 
-    def __init__(self, torch: Any, existing: read.Existing) -> None:
+    def __init__(self, torch: Any) -> None:
         self.torch = torch
         self.noted = {
             id(each): (weakref.ref(each), _times_written(each))
-            for _, size, each in read.places(torch, existing.of(torch.Tensor))
+            for _, size, each in read.places(torch, read.objects_of(torch.Tensor))
             if size
         }
 
@@ -52,15 +52,14 @@ class Held:
     """
 
     def __init__(self, torch: Any, optimizers: Any, at_arming: Any, at_first_pass: Any) -> None:
-        existing = read.existing_now()
-        self.torch, now = torch, Tensors(torch, existing)
+        self.torch, now = torch, Tensors(torch)
         self.before = at_first_pass or now
         self.made_early = at_arming.addresses()
         places = read.places(torch, now.existing())
-        own = read.held_bytes(torch, optimizers, existing)
+        own = read.held_bytes(torch, optimizers)
         early = {address for address, _, each in places if self.before.has(each)}
         late = {address for address, *_ in places} - early
-        counts = own.keys() | (late and late - data_addresses(torch, existing))
+        counts = own.keys() | (late and late - data_addresses(torch))
         counted = {address for address, _, each in places if self.is_counted(address, each)}
         self.data = {address: size for address, size, _ in places if address in counted - counts}
         self.uncounted = {address: size for address, size in own.items() if address not in counted}
@@ -70,14 +69,13 @@ class Held:
         return read.is_counted(tensor) and address not in self.made_early
 
     def end(self) -> None:
-        existing = read.existing_now()
-        of_data_sets = data_addresses(self.torch, existing)
+        of_data_sets = data_addresses(self.torch)
         for address, size, each in read.places(self.torch, self.before.written()):
             if address not in of_data_sets:
                 self.data.pop(address, None)
                 self.uncounted |= {} if self.is_counted(address, each) else {address: size}
-        left = Tensors(self.torch, existing).addresses() if self.uncounted else ()
-        self.uncounted = {address: size for address, size in self.uncounted.items() if address in left}
+        existing = Tensors(self.torch).addresses() if self.uncounted else ()
+        self.uncounted = {address: size for address, size in self.uncounted.items() if address in existing}
         only_read = self.before.addresses() - of_data_sets  # a first batch is gone by now
         self.only_read_bytes = sum(size for address, size in self.data.items() if address in only_read)
 
@@ -94,7 +92,7 @@ class CpuMemory:
         self.held: Any = None
         self.at_first_pass: Any = None
         self.events: list[tuple[int, ...]] = []
-        self.at_arming = Tensors(torch, read.existing_now())
+        self.at_arming = Tensors(torch)
         self.can_count = self._count(True)
 
     def _count(self, is_wanted: bool) -> bool:
@@ -105,7 +103,7 @@ class CpuMemory:
 
     def first_pass(self) -> None:
         """Note what is there before a module first runs without training: what comes then is no data set."""
-        self.at_first_pass = self.at_first_pass or Tensors(self.torch, read.existing_now())
+        self.at_first_pass = self.at_first_pass or Tensors(self.torch)
 
     def begin(self, optimizers: Any) -> None:
         if self.can_count:
@@ -171,10 +169,10 @@ def _times_written(tensor: Any) -> int | None:
     return None if tensor.is_inference() else tensor._version
 
 
-def data_addresses(torch: Any, existing: read.Existing) -> set[int]:
+def data_addresses(torch: Any) -> set[int]:
     loaders = torch.utils.data.dataloader
     kinds = (torch.utils.data.Dataset, loaders.DataLoader, loaders._BaseDataLoaderIter)
-    owners = existing.of(kinds)
+    owners = read.objects_of(kinds)
     sets = [each.dataset for each in owners if issubclass(type(each), loaders.DataLoader)]
     waiting = [*sets, *(part for each in (*owners, *sets) for part in gc.get_referents(each))]
     tensors: list[Any] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
@@ -42,21 +42,21 @@ def parameters_of(torch: Any, module: Any) -> int:
     return sum(t.numel() for t in module.parameters() if not torch.nn.parameter.is_lazy(t))
 
 
-def held_bytes(torch: Any, optimizers: Any, existing: Existing) -> dict[int, int]:
+def held_bytes(torch: Any, optimizers: Any) -> dict[int, int]:
     """Return bytes by address that modules and `optimizers` hold; an averaged copy of the model is a module, too."""
-    modules = existing.of(torch.nn.Module)
-    own = [each for each in existing.of(torch.optim.Optimizer) if id(each) in optimizers]
+    modules = objects_of(torch.nn.Module)
+    own = [each for each in _optimizers(torch) if id(each) in optimizers]
     tensors = [t for each in modules for t in (*each._parameters.values(), *each._buffers.values()) if t is not None]
     tensors += [t for each in own for group in each.param_groups for t in group["params"]]
     tensors += [t.grad for t in tensors if t.is_leaf]
-    tensors += _copies(torch, own, modules, existing)
+    tensors += _copies(torch, own, modules)
     tensors += [t for each in modules for value in vars(each).values() for t in _elements(value)]
     states = [state for each in own for state in each.state.values()]
     tensors += [t for state in states if hasattr(state, "values") for t in state.values()]
     return {address: size for address, size, _ in places(torch, tensors)}
 
 
-def _copies(torch: Any, optimizers: Any, modules: Any, existing: Existing) -> list[Any]:
+def _copies(torch: Any, optimizers: Any, modules: Any) -> list[Any]:
     """Return tensors of lists and dicts with the shapes of the weights, also flat: an average, a copy, or moments."""
     parts = {id(part) for each in modules for part in each._modules.values()}
     own = [[t for group in each.param_groups for t in group["params"]] for each in optimizers]
@@ -64,10 +64,10 @@ def _copies(torch: Any, optimizers: Any, modules: Any, existing: Existing) -> li
         own += [list(root.parameters()), [*root.parameters(), *root.buffers()]]
     shapes = [_shapes(each) for each in own if not any(map(torch.nn.parameter.is_lazy, each))]
     totals = {sum(map(prod, each)) for each in shapes}
-    flat = [t for _, _, t in places(torch, existing.of(torch.Tensor)) if t.ndim == 1 and t.numel() in totals - {0, 1}]
+    flat = [t for _, _, t in places(torch, objects_of(torch.Tensor)) if t.ndim == 1 and t.numel() in totals - {0, 1}]
     lengths = {len(each) for each in shapes} - {0, 1}
-    containers = (each for kind in (list, dict, OrderedDict) for each in existing.by_type[kind])
-    found = [each for each in containers if len(each) in lengths]
+    kinds = (list, dict, OrderedDict)
+    found = [each for each in gc.get_objects() if type(each) in kinds and len(each) in lengths]
     values = [each if type(each) is list else list(each.values()) for each in found]
     tensors = [each for each in values if all(issubclass(type(t), torch.Tensor) for t in each)]
     made = [each for each in tensors if not any(map(torch.nn.parameter.is_lazy, each))]
@@ -135,28 +135,9 @@ def _optimizers(torch: Any) -> list[Any]:
     return objects_of(torch.optim.Optimizer)
 
 
-class Existing:
-    """The objects that exist at one moment. Compares `type(x)`: some objects fake `__class__`.
-
-    `objects` are given, so the snapshot is none of them: else it would keep itself, and a batch's memory, alive.
-    """
-
-    def __init__(self, objects: list[Any]) -> None:
-        self.by_type: dict[type, list[Any]] = defaultdict(list)
-        for each in objects:
-            self.by_type[type(each)].append(each)
-
-    def of(self, kind: Any) -> list[Any]:
-        return [each for own, objects in self.by_type.items() if issubclass(own, kind) for each in objects]
-
-
 def objects_of(kind: Any) -> list[Any]:
-    """Return the existing objects of a class. With torch there are 300,000 to look at, which takes 0.1 s."""
-    return existing_now().of(kind)
-
-
-def existing_now() -> Existing:
-    return Existing(gc.get_objects())
+    """Return the existing objects of a class. Compares `type(x)`: some objects fake `__class__`."""
+    return [each for each in gc.get_objects() if issubclass(type(each), kind)]
 
 
 def _on_cpu(torch: Any, tensors: Any) -> list[Any]:

@@ -1,11 +1,9 @@
 """What the hook reads of a training's objects in its process."""
 
 import copy
-import gc
 import re
 import sys
 import threading
-import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +17,6 @@ from memorymark_optimizers import Stepped
 from memorymark_watch import Stage, Watch
 
 from engine.trainings.script.hook.memorymark_read import (
-    existing_now,
     held_bytes,
     idle_optimizers,
     inputs_of,
@@ -31,21 +28,8 @@ from engine.trainings.script.start.environment import HOOK
 
 def test_a_module_at_the_address_of_an_optimizer_that_was_freed_is_no_optimizer() -> None:
     module = torch.nn.Linear(8, 8)
-    addresses = held_bytes(torch, {id(module)}, existing_now())
+    addresses = held_bytes(torch, {id(module)})
     assert module.weight.data_ptr() in addresses
-
-
-def test_looking_at_what_exists_keeps_no_batch_alive() -> None:
-    batch = torch.ones(8)
-    gone = weakref.ref(batch)
-    gc.disable()  # nothing but the last reference frees it
-    try:
-        existing = existing_now()
-        assert existing.of(torch.Tensor)
-        del existing, batch
-        assert gone() is None
-    finally:
-        gc.enable()
 
 
 def _moving_average(module: torch.nn.Module) -> Any:
@@ -64,7 +48,7 @@ def _moments_by_hand(module: torch.nn.Module) -> Any:
 def test_copies_of_the_weights_that_a_script_keeps_are_counted_without_an_optimizer(kept: Any) -> None:
     module = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8))
     copies = kept(module)
-    addresses = held_bytes(torch, set(), existing_now())
+    addresses = held_bytes(torch, set())
     tensors = copies.values() if isinstance(copies, dict) else copies
     assert {each.data_ptr() for each in tensors} <= addresses.keys()
 
@@ -72,7 +56,7 @@ def test_copies_of_the_weights_that_a_script_keeps_are_counted_without_an_optimi
 def test_an_optimizer_with_a_number_in_its_state_is_read() -> None:
     optimizer = torch.optim.SGD(torch.nn.Linear(8, 8).parameters(), lr=0.1)
     optimizer.state["step"] = 0
-    assert held_bytes(torch, {id(optimizer)}, existing_now())
+    assert held_bytes(torch, {id(optimizer)})
 
 
 def test_a_checkpoint_on_the_thread_of_a_backward_pass_is_not_where_the_training_is(tmp_path: Path) -> None:
