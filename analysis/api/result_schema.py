@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inspect import cleandoc
+from typing import Any
 
 import msgspec
 
@@ -103,9 +104,20 @@ def engine_components() -> dict[str, Schema]:
     for name in _RESULTS:
         found[name]["properties"] |= ORIGIN
     for schema in found.values():
+        _open_tuples(schema)
         schema["description"] = cleandoc(schema["description"])
         schema.pop("title", None)  # generated clients name their classes by it, and other components have the same
     return {f"Engine{name}": schema for name, schema in found.items()}
+
+
+def _open_tuples(schema: Any) -> None:
+    """Name no type by its place in a list, in the schema or within it: generators of clients cannot read that."""
+    parts = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
+    for part in parts:
+        _open_tuples(part)
+    if isinstance(schema, dict) and "prefixItems" in schema:
+        del schema["prefixItems"]
+        schema["items"] = {}
 
 
 def advice_components() -> dict[str, Schema]:
