@@ -27,10 +27,10 @@ class Process:
     samples: tuple[Sample, ...]
     batch_size: int | None = None
     peak_bytes: int | None = None
-    """Of the card's allocator, or without a card of the whole process."""
+    """What the card's allocator held, or without a card the whole process."""
     refused_allocations: int = 0
     host_samples: tuple[HostSample, ...] = ()
-    """Of a training on a card."""
+    """Taken only of a training on a card."""
     death: Death | None = None
     """What the text of its error shows; None without one."""
 
