@@ -130,12 +130,13 @@ _PARTS = (
     ("workspaces", "library workspaces"),
     ("communication", "gathered weights and communication buffers"),
 )
+"""Key of `by_kind` without its unit, and the text for it, in the order they are drawn."""
 _COUNTERS = (
     ("peak_allocated", "peak allocated"),
     ("peak_reserved", "peak reserved"),
     ("device_used", "device used"),
 )
-"""Key of `by_kind` without its unit, and the text for it, in the order they are drawn."""
+"""Key of a point without its unit, and the text for it."""
 WITH_MARGIN = "With margin"
 """What pages call the largest size that would still fit if everything took more than predicted, by the margin."""
 
