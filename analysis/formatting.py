@@ -82,10 +82,11 @@ def number(value: float | None) -> str:
 
 
 def hours_text(hours: float) -> str:
-    """Write a span in hours, one below an hour in minutes; one that is above nothing never reads as nothing."""
-    if hours >= 1:
+    """Write a span in hours, below 60 rounded minutes in minutes; one that is above nothing never reads as nothing."""
+    minutes = round(hours * 60)
+    if minutes >= 60:
         return f"{hours:,.1f} h"
-    return "less than 1 min" if 0 < hours < 1 / 60 else f"{hours * 60:.0f} min"
+    return "less than 1 min" if 0 < hours < 1 / 60 else f"{minutes} min"
 
 
 def utc(moment: dt.datetime | None) -> SafeString | str:

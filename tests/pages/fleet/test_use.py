@@ -217,9 +217,16 @@ def test_the_start_page_and_the_fleet_page_say_the_same_of_unused_memory(alice_c
 
 @pytest.mark.parametrize(
     ("hours", "said"),
-    [(0.0, "0 min"), (0.004, "less than 1 min"), (0.1, "6 min"), (1.0, "1.0 h"), (1234.5, "1,234.5 h")],
+    [
+        (0.0, "0 min"),
+        (0.004, "less than 1 min"),
+        (0.1, "6 min"),
+        (1 - 1e-9, "1.0 h"),
+        (1.0, "1.0 h"),
+        (1234.5, "1,234.5 h"),
+    ],
 )
-def test_a_span_that_is_above_nothing_never_reads_as_nothing(hours: float, said: str) -> None:
+def test_a_span_reads_neither_as_nothing_nor_as_sixty_minutes(hours: float, said: str) -> None:
     assert hours_text(hours) == said
 
 
