@@ -11,17 +11,18 @@ import os
 import sys
 import time
 import traceback
+import weakref
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
+import memorymark_kept as kept
 import memorymark_read as read
 from memorymark_patches import wrap
+from memorymark_samples import FIRST_STEPS, Batches, Evaluations, Samples, resident_bytes
 
-MOST_SAMPLES = 1_024
-FIRST_STEPS, SAMPLE_SECONDS, WRITE_SECONDS = 20, 0.1, 2.0
-"""The first steps are all sampled, later ones so often at most; what is known so far is written so often."""
-MOST_TEXT = 20_000
+WRITE_SECONDS, MOST_TEXT = 2.0, 20_000
+"""What is known so far is written so often."""
 
 
 class Recorder:
@@ -31,13 +32,13 @@ class Recorder:
         self.folder, self.pid = settings["folder"], os.getpid()
         self.torch: Any = None
         self.steps, self.first_step_at, self.last_step_at = 0, 0.0, 0.0
-        self.samples: list[tuple[int, float, int, int]] = []  # step, time, bytes held after it, peak bytes so far
-        self.host_samples: list[tuple[int, float, int]] = []  # beside a card: step, time, resident bytes of the process
-        self.seconds_between = SAMPLE_SECONDS
-        self.sampled_at = self.written_at = self.loading_seconds = 0.0
-        self.batch_size: int | None = None
+        self.samples, self.batches = Samples(), Batches()
+        self.written_at = self.loading_seconds = 0.0
+        self.optimizers: Any = weakref.WeakSet()
+        self.evaluations = Evaluations(self)
+        self.alike: Any = {}  # the tensors after the first steps, by shape
+        self.shares: dict[str, int] | None = None
         self.error: dict[str, Any] | None = None
-        self.page_bytes = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
 
     def arm(self, torch: Any) -> None:
         if self.torch is not None or not hasattr(torch, "nn"):
@@ -46,6 +47,7 @@ class Recorder:
         optimizer = import_module("torch.optim.optimizer")
         optimizer.register_optimizer_step_post_hook(self.stepped)
         wrap(import_module("torch.utils.data.dataloader")._BaseDataLoaderIter, "__next__", self.drawn)
+        wrap(torch.nn.Module, "train", self.evaluations.set_mode)
         wrap(sys, "excepthook", self.failed)
         wrap(os, "_exit", self.left)
         atexit.register(self.ended)
@@ -57,53 +59,45 @@ class Recorder:
         began = time.monotonic()
         batch = draw(iterator)
         self.loading_seconds += time.monotonic() - began if self.steps else 0.0
-        if self.steps <= FIRST_STEPS and self.torch.is_grad_enabled():
-            shape = read.inputs_of(self.torch, batch)[0]
-            self.batch_size = max(self.batch_size or 0, shape[0]) if shape else self.batch_size
+        if self.torch.is_grad_enabled() and not self.evaluations.is_under_way:
+            self.batches.see(self.torch, batch, self.steps)
         return batch
 
-    def stepped(self, *_: Any) -> None:
+    def stepped(self, optimizer: Any, *_: Any) -> None:
         self.steps += 1
+        self.evaluations.stepped()
         self.last_step_at = now = time.monotonic()
         self.first_step_at = self.first_step_at or now
-        if self.steps <= FIRST_STEPS or now > self.sampled_at + self.seconds_between:
-            self.sample(now)
-
-    def sample(self, now: float) -> None:
-        self.sampled_at = now
-        self.samples.append((self.steps, now, *self.memory()))
-        if self.card() is not None:
-            self.host_samples.append((self.steps, now, self.resident_bytes()))
-        if len(self.samples) > MOST_SAMPLES:
-            del self.samples[FIRST_STEPS::2], self.host_samples[FIRST_STEPS::2]
-            self.seconds_between *= 2
-        if now > self.written_at + WRITE_SECONDS:
-            self.write(None)
+        if self.steps <= FIRST_STEPS:
+            self.optimizers.add(optimizer)
+        if self.steps == FIRST_STEPS:
+            self.shares, self.alike = self.shares_now(), kept.alike(self.torch)
+        if self.samples.are_due(self.steps, now):
+            self.samples.add(self.steps, now, self.memory(), is_on_card=self.card() is not None)
+            if now > self.written_at + WRITE_SECONDS:
+                self.write(None)
 
     def memory(self) -> tuple[int, int]:
         """Return the bytes held now and the peak so far: of the card's allocator, or resident ones of the process."""
         if (number := self.card()) is not None:
             counts = self.torch.cuda.memory_stats(number)
             return counts.get("allocated_bytes.all.current", 0), counts.get("allocated_bytes.all.peak", 0)
-        held = self.resident_bytes()
-        return held, max(held, self.samples[-1][3] if self.samples else 0)
+        held, most = resident_bytes()
+        return held, most
 
-    def resident_bytes(self) -> int:
-        """Return what the process holds of the host's memory; 0 where that cannot be read."""
-        with suppress(OSError, ValueError, IndexError), open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * self.page_bytes
-        return 0
+    def shares_now(self) -> Any:
+        return kept.shares(self.torch, "cpu" if self.card() is None else "cuda")
 
     def card(self) -> int | None:
         cuda = self.torch.cuda
         return cuda.current_device() if cuda.is_available() and cuda.is_initialized() else None
 
     def failed(self, report: Any, kind: Any, exc: Any, trace: Any) -> None:
+        report(kind, exc, trace)
         if self.is_own() and issubclass(kind, Exception):
             text = "".join(traceback.format_exception(kind, exc, trace))
             self.error = {"at": time.time(), "text": text[-MOST_TEXT:]}
             self.write("error")
-        report(kind, exc, trace)
 
     def left(self, leave: Any, status: int) -> None:
         self.ended()  # it runs no exit handlers
@@ -126,16 +120,30 @@ class Recorder:
     def noted(self, how: str | None) -> dict[str, Any]:
         number = self.card()
         counts = self.torch.cuda.memory_stats(number) if number is not None else {}
+        self.evaluations.end_phase()
         card = read.card_facts(self.torch, number) if number is not None else None
         return {
             **{"ended": how, "pid": self.pid, "rank": int(os.environ.get("RANK", "0")), "error": self.error},
-            **{"torch": self.torch.__version__, "steps": self.steps, "batch_size": self.batch_size},
+            **{"torch": self.torch.__version__, "steps": self.steps, "batch_size": self.batches.size},
             "seconds": self.last_step_at - self.first_step_at,
             "loading_seconds": self.loading_seconds,
-            "samples": self.samples,
-            "host_samples": self.host_samples,
+            "samples": self.samples.of_device,
+            "host_samples": self.samples.of_host,
             "card": card,
             "peak_bytes": counts.get("allocated_bytes.all.peak") if card else self.memory()[1],
             "peak_reserved_bytes": counts.get("reserved_bytes.all.peak"),
             "refused_allocations": counts.get("num_ooms", 0),
+            "training_peak_bytes": self.evaluations.highest_in_training_bytes if self.evaluations.are_told else None,
+            "was_evaluating": self.evaluations.is_under_way,
+            "batches": self.batches.noted(),
+            "shares": self.shares,
+            **(self.counted_at_end() if how else {}),
         }
+
+    def counted_at_end(self) -> dict[str, Any]:
+        """Count anew what the process holds; what a function held that has returned is gone."""
+        with suppress(MemoryError):  # a training without memory has none for this
+            steps = self.steps - FIRST_STEPS
+            added = kept.piled_up(self.alike, kept.alike(self.torch), steps) if steps > 0 else None
+            return {"shares": self.shares or self.shares_now(), "piled_up": added}
+        return {}
