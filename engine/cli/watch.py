@@ -12,8 +12,9 @@ from ..facts.provenance.read import run_facts
 from ..facts.run_kind import RunKind
 from ..program import PROGRAM
 from ..recording.record import record
-from ..recording.report import document, lines
+from ..recording.report import document
 from ..recording.spec import WatchSpec
+from ..recording.words import lines
 from ..trainings.script.devices import script_facts
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
 from .printing.terminal import say, width_of, wrapped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..facts.result import Outcome
 from ..measurement.oom import classify
@@ -54,6 +54,15 @@ def explain(text: str) -> Death:
         cause = Cause.CANNOT_TELL if is_memory else Cause.NOT_MEMORY
         return Death(cause, moment_of(text), step=last_step(text), line=line, is_of_a_device=is_memory)
     return Death(Cause.CANNOT_TELL, moment_of(text), step=last_step(text))
+
+
+def seen_by_its_process(death: Death, steps: int, *, was_evaluating: bool) -> Death:
+    """Return a death with what its process knew: the steps that it had made, and whether it was evaluating."""
+    is_evaluation = was_evaluating and death.moment in (Moment.TRAINING, Moment.UNKNOWN)
+    found = replace(death, moment=Moment.EVALUATING if is_evaluation else death.moment, step=steps)
+    if not death.is_of_a_device:
+        return found
+    return replace(found, cause=cause_on_a_device(found.figures, found.moment, steps))
 
 
 def _line(pattern: re.Pattern[str], text: str) -> str:

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Cause(StrEnum):
-    """Why a training died."""
+    """Why a training died. Growth and a long batch are known of a watched training alone."""
 
     TOO_LARGE = "too_large"
     LOADING = "loading"
@@ -19,6 +19,8 @@ class Cause(StrEnum):
     EVALUATION = "evaluation"
     SAVING = "saving"
     LATE = "late"
+    GROWS = "grows"
+    LONG_BATCH = "long_batch"
     HOST_MEMORY = "host_memory"
     WORKER_MEMORY = "worker_memory"
     DISK = "disk"
@@ -105,7 +107,8 @@ OTHER_ENDS = (
         _any_of(
             *(r"SIGKILL", r"SIGTERM", r"SIGHUP", r"exit ?codes?\s*:? ?-?\d", r"return code = -?\d", r"got signal"),
             *(r"death signal", r"exited unexpectedly", r"killed by signal", r"^Killed", r"exceeded K8s pod memory"),
-            *(r"items of ancdata", r"file write failed", r"write\(\): fd", r"unable to open shared memory object"),
+            *(r"items of ancdata", r"file write failed", r"unexpected pos \d", r"write\(\): fd"),
+            r"unable to open shared memory object",
             *(r"ChildFailedError", r"INTERNAL ASSERT FAILED"),
         ),
     ),

@@ -20,6 +20,8 @@ _HEADLINES = {
     Cause.EVALUATION: "An evaluation ran out of memory, not a training step",
     Cause.SAVING: "Saving ran out of memory, not a training step",
     Cause.LATE: "It trained, then ran out of memory: either a larger batch came, or memory grew",
+    Cause.GROWS: "Memory grew with each step until none was left",
+    Cause.LONG_BATCH: "A batch came that was larger than all before it",
     Cause.HOST_MEMORY: "The host's memory ended, not a GPU's",
     Cause.WORKER_MEMORY: "A worker of a loader died: shared or host memory ended",
     Cause.DISK: "A disk was full: no memory lacked",
@@ -63,6 +65,11 @@ _CHANGES: dict[Cause, tuple[str, ...]] = {
         "Log torch.cuda.max_memory_allocated() each step: if it rises with the batches alike, something is kept, "
         "as a loss that is added up without .item() or .detach().",
         f"If batches differ in length, prove a size over all of them: {_TUNE.replace('tune', 'tune --whole-run')}",
+    ),
+    Cause.GROWS: ("Call .item() or .detach() on what is kept from step to step, as a loss that is added up.",),
+    Cause.LONG_BATCH: (
+        "Cut the longest rows, or put fewer of them into a batch: by a budget of tokens instead of a number of rows.",
+        f"Prove a size over all rows: {_TUNE.replace('tune', 'tune --whole-run')}",
     ),
     Cause.HOST_MEMORY: (
         "Fewer loader workers and a smaller prefetch_factor: each worker keeps a copy of what it touches of the data.",

@@ -32,17 +32,19 @@ class Growth:
     low: float
     high: float
     last_step: int
-    peak_bytes: int
+    left_bytes: int
+    """From the peak to the limit."""
 
-    def ends_at(self, limit_bytes: int) -> tuple[int, int, int]:
-        """Return the step at which the peak reaches a limit, with the earliest and the latest that are likely."""
-        left = max(0, limit_bytes - self.peak_bytes)
-        at = (self.last_step + round(left / slope) for slope in (self.bytes_per_step, self.high, self.low))
+    @property
+    def ends_at(self) -> tuple[int, int, int]:
+        """Return the step at which the peak reaches the limit, with the earliest and the latest that are likely."""
+        slopes = (self.bytes_per_step, self.high, self.low)
+        at = (self.last_step + round(self.left_bytes / slope) for slope in slopes)
         expected, earliest, latest = at
         return expected, earliest, latest
 
 
-def growth_of(samples: Sequence[Sequence[float]], peak_bytes: int) -> Growth | None:
+def growth_of(samples: Sequence[Sequence[float]], left_bytes: int) -> Growth | None:
     """Find growth in samples of (step, time, bytes held, ...); None where there is none, or too little is known."""
     last = int(samples[-1][0]) if samples else 0
     kept = [(each[0], each[2]) for each in samples if each[0] > WARM_UP * last]
@@ -63,7 +65,7 @@ def growth_of(samples: Sequence[Sequence[float]], peak_bytes: int) -> Growth | N
         return None
     low, high = (slopes[round(share * (len(slopes) - 1))] for share in LIKELY)
     is_steady = KEEPS_RISING[0] * slope <= low and high <= KEEPS_RISING[1] * slope
-    return Growth(slope, low, high, last, peak_bytes) if is_steady else None
+    return Growth(slope, low, high, last, max(0, left_bytes)) if is_steady else None
 
 
 def _slopes(points: Sequence[tuple[float, float]]) -> list[float]:

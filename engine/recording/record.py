@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from ..deaths.cause import explain
+from ..deaths.cause import explain, seen_by_its_process
 from ..errors import SpecError
 from ..facts.result import DeviceFacts
 from ..machine.host import available_bytes, cpu_model, memory_bytes, oom_kills
@@ -66,11 +66,15 @@ def _trained(notes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     noted = min(failed, key=lambda each: each["error"]["at"]) if failed else max(notes, key=_peak_bytes)
     card = noted["card"]
     cpu = DeviceFacts("cpu", "cpu", cpu_model() or "CPU", memory_bytes())
-    death = explain(noted["error"]["text"]) if noted["error"] else None
+    process = from_json(Process, noted)
+    if noted["error"]:
+        death = explain(noted["error"]["text"])
+        death = seen_by_its_process(death, process.steps, was_evaluating=process.was_evaluating)
+        process = replace(process, death=death)
     return {
         "device": cpu if card is None else card_facts(card, f"cuda:{card['index']}"),
         "device_count": len({each["card"] and (each["card"]["uuid"] or each["card"]["index"]) for each in notes}),
-        "process": replace(from_json(Process, noted), death=death),
+        "process": process,
     }
 
 

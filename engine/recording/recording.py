@@ -16,6 +16,38 @@ HostSample = tuple[int, float, int]
 """A step, its moment in seconds, and the bytes that the process then held of the host's memory."""
 
 
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """The shapes of the largest tensors of batches: of the latest ones that were drawn, and of all before them."""
+
+    latest: Shape = ()
+    longest_before: Shape = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What a training holds all the time, on its device."""
+
+    weights_bytes: int
+    gradients_bytes: int
+    states_bytes: int
+    """Of the optimizers."""
+
+
+@dataclass(frozen=True, slots=True)
+class PiledUp:
+    """Tensors that steps made and that stayed, of one shape, or of many: None."""
+
+    shape: Shape | None
+    count: int
+    bytes: int
+    graphs: int
+    """So many tensors, of any shape, hold the graph of their step."""
+
+
 @dataclass(frozen=True, slots=True)
 class Process:
     """What was noted of one process that trained. None: not known."""
@@ -31,6 +63,13 @@ class Process:
     refused_allocations: int = 0
     host_samples: tuple[HostSample, ...] = ()
     """Taken only of a training on a card."""
+    training_peak_bytes: int | None = None
+    """What training steps reached by themselves, where `model.eval()` tells evaluations from them."""
+    was_evaluating: bool = False
+    """Whether the command ended within an evaluation."""
+    batches: Batches = Batches()
+    shares: Shares | None = None
+    piled_up: PiledUp | None = None
     death: Death | None = None
     """What the text of its error shows; None without one."""
 

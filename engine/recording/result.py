@@ -9,7 +9,8 @@ from ..settings.spec import SCHEMA
 from ..text.masking import masked_text
 from ..text.printable import printable
 from .recording import Recording
-from .report import Report, document, headline, report_of
+from .report import Report, document, report_of
+from .words import headline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from engine.deaths.cause import explain
+from engine.deaths.cause import explain, seen_by_its_process
 from engine.facts.result import DeviceFacts
 from engine.recording.recording import Process, Sample
 from engine.recording.result import WatchResult
@@ -25,6 +25,7 @@ def make_watched(*, steps: int = 400, grows_bytes: int = 0, error: str = "", **f
     held = [5 * GIB + step * grows_bytes for step in range(1, steps + 1)]
     samples: list[Sample] = [(step, step / 10, size, 20 * GIB) for step, size in enumerate(held, 1)]
     process = Process(steps, (steps - 1) / 10, 2.0, tuple(samples), batch_size=64, peak_bytes=20 * GIB)
+    death = seen_by_its_process(explain(error), steps, was_evaluating=False) if error else None
     found = WatchResult(
         spec=WatchSpec(("python", "train.py", "--lr", "0.1"), device="auto"),
         environment=dict(STACK),
@@ -32,7 +33,7 @@ def make_watched(*, steps: int = 400, grows_bytes: int = 0, error: str = "", **f
         total_seconds=steps / 10 + 5,
         device=CARD,
         device_count=1,
-        process=replace(process, death=explain(error) if error else None),
+        process=replace(process, death=death),
     )
     return replace(found, **facts)
 

@@ -15,7 +15,8 @@ from analysis.presentation.unreadable import read_stored
 from engine.deaths import words
 from engine.program import INSTALLED, PROGRAM
 from engine.questions.documents.watched import Watched
-from engine.recording.report import KEPT, Report, lasting, next_step, seen, use
+from engine.recording.report import Report
+from engine.recording.words import lasting, long_batch, next_step, seen, use
 from engine.text.units import sentence_case
 
 if TYPE_CHECKING:
@@ -36,9 +37,8 @@ class Watch(KindPages):
             "bars": _bars(report),
             "said": [sentence_case(seen(report, watched.status)), *use(report)],
             "lasting": lasting(report),
-            "kept": KEPT,
             "chart": steps_plot(watched.process.samples, report.total_bytes),
-            "evidence": words.evidence(report.death) if report.death else (),
+            "evidence": [*words.evidence(report.death), *long_batch(report)] if report.death else (),
             "has_text_elsewhere": death is not None and not death.line,
             "changes": [_with_command(each) for each in (words.changes(report.death) if report.death else ())],
             "next_steps": [_with_command(each) for each in next_step(report)],
@@ -52,6 +52,7 @@ def _with_command(text: str) -> tuple[str, str]:
 
 
 def _bars(report: Report) -> list[MemoryBar]:
-    if not (report.total_bytes and report.peak_bytes and report.batch_size):
+    process = report.process
+    if not (report.total_bytes and process.peak_bytes and process.batch_size):
         return []
-    return [MemoryBar("today", "Peak", report.batch_size, report.peak_bytes, report.total_bytes)]
+    return [MemoryBar("today", "Peak", process.batch_size, process.peak_bytes, report.total_bytes)]

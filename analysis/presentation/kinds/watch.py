@@ -12,7 +12,7 @@ from analysis.presentation.labels import Chip, model_name
 from analysis.presentation.unreadable import read_stored
 from engine.facts.progress import WATCHING_PHASES
 from engine.questions.documents.watched import Watched
-from engine.recording.report import was_stopped
+from engine.recording.ended import was_stopped
 
 
 class Watch(Presentation):

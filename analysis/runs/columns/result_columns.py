@@ -56,7 +56,7 @@ def watch_columns(found: Watched) -> dict[str, Any]:
     report = found.report
     return {
         **_device_columns(found.device),
-        "current_batch_size": report.batch_size,
+        "current_batch_size": report.process.batch_size,
         "current_waste_bytes": report.unused_bytes,
         "limit_bytes": report.total_bytes,
     }

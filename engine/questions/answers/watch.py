@@ -8,9 +8,9 @@ from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any
 
-from ...deaths.cause import Death, cause_on_a_device
+from ...deaths.cause import Death, seen_by_its_process
 from ...errors import SpecError
-from ...recording.recording import HostSample, Sample
+from ...recording.recording import HostSample, Process, Sample, Shape
 from ...recording.spec import WatchSpec
 from ...text.printable import LENGTH_MOST, is_line
 from ..documents.stored import StoredSpec
@@ -31,6 +31,8 @@ from .physics import MOST_PID, impossible_place
 
 MOST_SAMPLES = 1_024
 """As many as the recorder keeps."""
+MOST_DIMENSIONS = 64
+"""Of a tensor in torch."""
 _STATUSES = (-max(signal.valid_signals()), 2**31 - 1)
 
 
@@ -45,14 +47,15 @@ def answer_of_watch(document: Mapping[str, Any]) -> Watched:
         if len(getattr(process, name)) > MOST_SAMPLES:
             raise SpecError(f"process.{name}", f"has more than {MOST_SAMPLES:,} members")
     refuse([*impossible_place(stored.device, "auto"), *_impossible(stored), *_impossible_death(process.death)])
-    return replace(stored, spec=StoredSpec(spec.to_dict()), process=replace(process, death=_with_cause(process.death)))
+    return replace(stored, spec=StoredSpec(spec.to_dict()), process=replace(process, death=_with_cause(process)))
 
 
-def _with_cause(death: Death | None) -> Death | None:
+def _with_cause(process: Process) -> Death | None:
     """Return what the figures of a card's message decide; a watched training has no places."""
-    if death is None or not death.is_of_a_device:
-        return death and replace(death, places=())
-    return replace(death, places=(), cause=cause_on_a_device(death.figures, death.moment, death.step))
+    if process.death is None:
+        return None
+    death = replace(process.death, places=())
+    return seen_by_its_process(death, process.steps, was_evaluating=process.was_evaluating)
 
 
 def _impossible(watched: Watched) -> Iterator[Impossible]:
@@ -72,10 +75,31 @@ def _impossible(watched: Watched) -> Iterator[Impossible]:
         ("process.batch_size", process.batch_size, 1, BATCH_SIZE_MOST),
         ("process.peak_bytes", process.peak_bytes, 0, most_bytes),
         ("process.refused_allocations", process.refused_allocations, 0, MOST_INTEGER),
+        ("process.training_peak_bytes", process.training_peak_bytes, 0, process.peak_bytes or 0),
     ):
         yield from within(name, value, least, most)
+    for name, size in asdict(process.shares).items() if process.shares else ():
+        yield from within(f"process.shares.{name}", size, 0, most_bytes)
+    yield from _impossible_shapes(process)
     yield from _impossible_samples("process.samples", process.samples, process.steps, most_bytes)
     yield from _impossible_samples("process.host_samples", process.host_samples, process.steps, MOST_BYTES)
+
+
+def _impossible_shapes(process: Process) -> Iterator[Impossible]:
+    piled, batches = process.piled_up, process.batches
+    yield from _impossible_shape("process.batches.latest", batches.latest)
+    yield from _impossible_shape("process.batches.longest_before", batches.longest_before)
+    if piled is not None:
+        yield from _impossible_shape("process.piled_up.shape", piled.shape or ())
+        yield from within("process.piled_up.count", piled.count, 1, MOST_INTEGER)
+        yield from within("process.piled_up.bytes", piled.bytes, 0, MOST_BYTES)
+        yield from within("process.piled_up.graphs", piled.graphs, 0, MOST_INTEGER)
+
+
+def _impossible_shape(path: str, shape: Shape) -> Iterator[Impossible]:
+    yield from within(f"{path}.length", len(shape), 0, MOST_DIMENSIONS)
+    for place, length in enumerate(shape):
+        yield from within(f"{path}[{place}]", length, 0, MOST_BYTES)
 
 
 def _impossible_samples(

@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.deaths.cause import Death
+from engine.deaths.signs import Cause
+from engine.deaths.words import headline
+
 ROOT = Path(__file__).resolve().parents[3]
 TRAINING = """
 import sys, time, torch
@@ -122,3 +126,23 @@ def test_a_command_without_a_training_is_said_to_have_none() -> None:
     words = [sys.executable, "-m", "engine", "watch", "--", "true"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, "saw no step of an optimizer of torch" in done.stderr) == (0, True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("death", "cause", "said"),
+    [
+        ("grows graphs 5.0", "grows", "tensors of 20480 × 64 behind"),
+        ("grows noisy 5.0", "grows", "tensors of many shapes behind"),
+        ("long workers 0", "long_batch", "It held a tensor of 16 × 10000 × 64; the largest before was 16 × 40 × 64."),
+        ("evaluation late 0", "evaluation", "The peak came in an evaluation"),
+        ("saving copies 0", "saving", "Saving ran out of memory"),
+    ],
+)
+def test_a_planted_death_is_told_by_the_steps_before_it(death: str, cause: str, said: str) -> None:
+    training = [sys.executable, "benchmarks/planted_deaths/train.py", *death.split()]
+    words = [sys.executable, "-m", "engine", "watch", "--", *training]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "COLUMNS": "200"}
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, said in done.stderr) == (1, True), done.stderr[-2_000:]
+    assert headline(Death(Cause(cause))) in done.stderr

@@ -11,6 +11,9 @@ from engine.questions.kinds import RunKind, answer, answered, kind_of
 from engine.text.units import GIB, MIB
 from tests.factories.watched import FULL, make_watched, make_watched_on_cpu
 
+SHARES = {"weights_bytes": 1, "gradients_bytes": 0, "states_bytes": 81 * GIB}
+LATE = "It trained, then ran out of memory: either a larger batch came, or memory grew."
+
 
 def test_a_document_says_again_what_the_terminal_said() -> None:
     for found in (make_watched(), make_watched(grows_bytes=MIB), make_watched(error=FULL), make_watched_on_cpu()):
@@ -31,7 +34,7 @@ def test_growth_is_worked_out_from_the_samples() -> None:
 
 def test_what_the_figures_of_a_card_decide_no_document_claims() -> None:
     document = _changed("process.death.cause", "another_process")
-    assert answer(document).headline == "A training step needs more memory than the device has."
+    assert answer(document).headline == LATE
 
 
 def test_a_line_of_the_script_is_sent_where_it_is_asked_for_and_without_its_secrets() -> None:
@@ -52,6 +55,11 @@ def test_a_line_of_the_script_is_sent_where_it_is_asked_for_and_without_its_secr
         ("process.seconds", 1e6, "process.seconds"),
         ("process.seconds", 0.0, "process.seconds"),
         ("process.batch_size", 0, "process.batch_size"),
+        ("process.training_peak_bytes", 21 * GIB, "process.training_peak_bytes"),
+        ("process.batches.latest", [1] * 65, "process.batches.latest.length"),
+        ("process.batches.latest", [-1], "process.batches.latest[0]"),
+        ("process.shares", SHARES, "process.shares.states_bytes"),
+        ("process.piled_up", {"shape": [2], "count": 0, "bytes": 8, "graphs": 0}, "process.piled_up.count"),
         ("process.death.line", "a\nb", "process.death.line"),
         ("process.death.figures.free", -1, "process.death.figures.free"),
         ("status", -99_999, "status"),
