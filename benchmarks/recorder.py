@@ -54,6 +54,7 @@ def costs() -> Iterator[dict[str, Any]]:
     [(key, hook)] = hooks.items()
     for width in WIDTHS:
         step = _training(torch, width)
+        _seconds_of(step, FIRST_STEPS * 10)  # the recorder looks through the tensors once
         seconds = _seconds_of(step, FIRST_STEPS * 10)
         steps, ratios = max(3, round(BLOCK_SECONDS / seconds)), []
         for number in range(BLOCKS):
