@@ -66,7 +66,9 @@ _CHANGES: dict[Cause, tuple[str, ...]] = {
         "as a loss that is added up without .item() or .detach().",
         f"If batches differ in length, prove a size over all of them: {_TUNE.replace('tune', 'tune --whole-run')}",
     ),
-    Cause.GROWS: ("Call .item() or .detach() on what is kept from step to step, as a loss that is added up.",),
+    Cause.GROWS: (
+        "Keep no tensor of a step beyond it: .item() or .detach() on a loss, .cpu() on outputs that are collected.",
+    ),
     Cause.LONG_BATCH: (
         "Cut the longest rows, or put fewer of them into a batch: by a budget of tokens instead of a number of rows.",
         f"Prove a size over all rows: {_TUNE.replace('tune', 'tune --whole-run')}",

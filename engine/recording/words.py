@@ -66,7 +66,11 @@ def _shares(report: Report) -> Iterator[str]:
     process = report.process
     if (shares := process.shares) is None:
         return
-    named = {"Weights": shares.weights_bytes, "gradients": shares.gradients_bytes, "optimizer": shares.states_bytes}
+    named = {
+        "Weights": shares.weights_bytes,
+        "gradients": shares.gradients_bytes,
+        "optimizer states": shares.states_bytes,
+    }
     said = ", ".join(f"{name} {format_bytes(size)}" for name, size in named.items())
     rest = (process.training_peak_bytes or process.peak_bytes or 0) - sum(named.values())
     others = f"; activations and the rest {format_bytes(rest)}" if report.total_bytes and rest > 0 else ""

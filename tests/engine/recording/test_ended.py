@@ -63,7 +63,7 @@ def test_the_report_says_what_grew_what_is_held_and_where_the_peak_came_from() -
     found = watched(grows_bytes=8 * MIB, piled_up=PILED_UP, shares=shares, training_peak_bytes=10 * GIB)
     said = lines(found.report, found.status)
     assert "The peak came in an evaluation; training steps had taken 10.0 GiB at most." in said
-    assert "Weights 1.0 GiB, gradients 1.0 GiB, optimizer 2.0 GiB; activations and the rest 6.0 GiB." in said
+    assert "Weights 1.0 GiB, gradients 1.0 GiB, optimizer states 2.0 GiB; activations and the rest 6.0 GiB." in said
     assert "Memory grew: 8.0 MiB a step." in said
     left = "Steps left 380 tensors of 64 × 10 behind (3.0 GiB)"
     assert f"{left}, and 380 hold the graph of their step: call .item() or .detach()." in said
