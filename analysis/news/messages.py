@@ -73,7 +73,7 @@ def describe_end(run: Run, end: State) -> str:
         if end == State.FINISHED:
             return presentation_of(run).answer(run)
         title, _ = ending(run, end)
-        return f"{title} {f'Cause: {run.error_code}.' if run.error_code else ''}".strip()
+        return title
     except UNREADABLE:
         logger.exception("the end of run %s cannot be put into words", run.pk)
         return f"{model_name(run.model)} on {run_place(run)}: {end.label.lower()}."

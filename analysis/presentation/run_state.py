@@ -145,7 +145,11 @@ def ending(run: Run, state: State) -> tuple[str, str]:
     title, explanation = presentation_of(run).endings[state]
     if state == State.INTERRUPTED:
         explanation = executor_of(run).why_interrupted or explanation
-    return title.format(model_name(run.model), run_place(run)), explanation
+    title = title.format(model_name(run.model), run_place(run))
+    if run.error_code and state != State.CANCELLED:
+        cause, _ = _FAILURES.get(run.error_code, (run.error_code.replace("_", " "), ""))
+        title = f"{title.removesuffix('.')}: {cause}."
+    return title, explanation
 
 
 def advice(run: Run, *, has_log: bool) -> list[str]:
@@ -153,28 +157,46 @@ def advice(run: Run, *, has_log: bool) -> list[str]:
         return ["Start it again: a new run measures again, and this page stays unchanged."]
     if run.state == State.INTERRUPTED:
         return list(executor_of(run).after_interruption)
-    usual = "Run it again; if it fails in the same way, change the settings that the message names."
     log = ["Read the end of the log below: it shows the engine’s last output."] if has_log else []
     if run.is_reported and STAYED in run.error_message:
         log = [
             f"What it printed stayed on {run.reported_from}, where the failed command named its log "
             "(~/.cache/memorymark). Start it with --report-output to see the last lines here too."
         ]
-    return [_ADVICE.get(run.error_code, usual), *log]
+    _, change = _FAILURES.get(run.error_code, ("", _USUAL_ADVICE))
+    return [change, *log]
 
 
-_ADVICE = {
-    "time_out": "Start a new run with a larger time budget or a smaller workload.",
-    "bad_spec": "Change the setting that the message names, and run again.",
-    "device_unavailable": "Check on the fleet page whether the device is available, or choose another one.",
-    "weights_unavailable": "The weights could not be loaded: leave out `pretrained`, random ones need the same memory.",
-    "estimate_impossible": "This cannot be estimated: measure it instead.",
-    "engine_not_started": "The worker cannot start the engine: check the installation on its host.",
-    Cause.ENGINE_KILLED: "Something killed the engine, often a lack of host memory: free some, or lower the limit.",
-    Cause.ENGINE_CRASHED: "A library or a driver crashed: run it again, or on another device or with other settings.",
-    Cause.ENGINE_WORKER_DIED: "A process of the engine was killed or crashed: see the message and the host’s dmesg.",
-    Cause.STALLED: "The run made no progress for too long: the device may hang. Check it before running again.",
+_USUAL_ADVICE = "Run it again; if it fails in the same way, change the settings that the message names."
+_FAILURES = {
+    "workload_failed": ("a step raised an error", _USUAL_ADVICE),
+    "time_out": ("its time ran out", "Start a new run with a larger time budget or a smaller workload."),
+    "bad_spec": ("a setting was refused", "Change the setting that the message names, and run again."),
+    "device_unavailable": (
+        "its device was not available",
+        "Check on the fleet page whether the device is available, or choose another one.",
+    ),
+    "weights_unavailable": (
+        "the weights could not be loaded",
+        "Leave out `pretrained`: random weights need the same memory.",
+    ),
+    "estimate_impossible": ("this cannot be estimated", "Measure it instead."),
+    "engine_not_started": ("the worker cannot start the engine", "Check the installation on its host."),
+    Cause.ENGINE_KILLED: (
+        "something killed the engine",
+        "Often the host’s memory ended: free some, or lower the limit.",
+    ),
+    Cause.ENGINE_CRASHED: (
+        "a library or a driver crashed",
+        "Run it again, or on another device or with other settings.",
+    ),
+    Cause.ENGINE_WORKER_DIED: ("a process of the engine died", "See the message and the host’s dmesg."),
+    Cause.STALLED: (
+        "it made no progress for too long",
+        "The device may hang. Check it before running again.",
+    ),
 }
+"""By the code of a failure its cause in a few words, and what to do."""
 
 
 DONE, NOW, LATER, SKIPPED = "done", "now", "later", "skipped"

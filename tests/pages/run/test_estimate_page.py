@@ -252,7 +252,7 @@ def test_one_that_failed_says_why_and_is_still_labelled(alice_client):
     run = make_claimed_estimate("a10", model="bert")
     services.run_fail(run_id=run.pk, token=run.token, code="bad_spec", message="measure it instead", exit_status=2)
     text = page(alice_client, run.get_absolute_url())
-    assert "BERT base on A10: no estimate could be made." in text
+    assert "BERT base on A10: no estimate could be made: a setting was refused." in text
     assert "chip-estimate" in text
     assert "measure it instead" in text
 

@@ -125,7 +125,11 @@ def interrupt(run: Run) -> None:
         (
             fail,
             (
-                *("the run failed.", "a &lt;kernel&gt; broke", "workload_failed , exit status of the engine 1"),
+                *(
+                    "the run failed: a step raised an error.",
+                    "a &lt;kernel&gt; broke",
+                    "workload_failed , exit status of the engine 1",
+                ),
                 "Read the end",
             ),
         ),
@@ -221,7 +225,7 @@ def test_a_probe_of_an_earlier_attempt_is_marked(alice_client: Client) -> None:
     ("code", "expected"),
     [
         ("time_out", "with a larger time budget"),
-        ("engine_killed", "often a lack of host memory"),
+        ("engine_killed", "Often the host’s memory ended"),
         ("something_new", "Run it again; if it fails in the same way"),
     ],
 )
