@@ -26,7 +26,7 @@ from .reserve import notes_of_reserve, reserve_text
 from .speed import KnownSpeed, others_of, speed_of, time_lost
 
 GROWTH_REMEDY = (
-    "Look for what is kept from step to step, as a loss with its graph; `memorymark watch` says at which step it ends."
+    "Look for what is kept, as a loss with its graph or outputs of an evaluation; `memorymark watch` says when it ends."
 )
 WORDS_MOST = 17
 """Words of the leading sentence: more are not read in five seconds."""

@@ -24,7 +24,7 @@ class NotCompared(StrEnum):
     TIME_ENDED = "time_ended", "the time budget ended before the speeds were compared"
     STOPPED = "stopped", "the run was stopped before the speeds were compared"
     TIMING_FAILED = "timing_failed", "the timing failed: the log says why"
-    GROWS = "grows", "each step leaves more memory behind than the one before"
+    GROWS = "grows", "what its steps or its evaluation leave behind adds up"
     LEFT_OUT = "left_out", "the speeds were not compared, as requested"
     NONE_TIMED = "none_timed", "no size could be timed: the log says why"
     STARTS_APART = (

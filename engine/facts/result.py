@@ -59,7 +59,7 @@ class Reason(StrEnum):
     ERROR = "error"
     """N+1 failed in a fresh process, and not for memory: what was tried below it stands."""
     GROWS = "grows"
-    """N+1 ran out of memory, and so will N: each step leaves more behind than the one before."""
+    """N will run out of memory later: steps, or batches of an evaluation, leave more and more behind."""
     FOREIGN_MEMORY = "foreign_memory"
     """Other processes held memory when N+1 was refused, so the refusal says nothing of the training."""
     MAX_BATCH_SIZE = "max_batch_size"

@@ -186,4 +186,4 @@ class CommandFacts(SizeFacts):
         return self.training.with_peak(starts.get(boundary.largest_batch_size or 0))
 
     def noted(self, boundary: Boundary) -> Boundary:
-        return self.training_of(boundary).noted(boundary)
+        return self.training_of(boundary).noted(boundary, self.limit_bytes)

@@ -73,7 +73,7 @@ class Training:
         held_bytes = largest.peak_allocated_bytes or 0
         return replace(self, peak=describe_peak(largest.peak_phase, shape, held_bytes), peak_shape=shape)
 
-    def noted(self, boundary: Boundary) -> Boundary:
+    def noted(self, boundary: Boundary, limit_bytes: int) -> Boundary:
         """Return the boundary of a search that ended with what the starts of the largest size showed."""
         largest, whole = boundary.largest_batch_size, self.whole_run
         if not largest or boundary.reason is Reason.TIME_BUDGET:
@@ -81,7 +81,7 @@ class Training:
         seen = None if whole is None else "; ".join(filter(None, (describe_whole_run(whole), self.peak)))
         observed = self.observed or Observed()
         does_grow = observed.does_grow(max(self.rank_peaks_bytes, default=0), self.unseen, self.micro_batches)
-        if does_grow and boundary.reason is Reason.OUT_OF_MEMORY:
+        if observed.evaluation_end_bytes > limit_bytes or does_grow and boundary.reason is Reason.OUT_OF_MEMORY:
             boundary = replace(boundary, certified=False, reason=Reason.GROWS)
         said = (self.unit.describe(), seen, *observed.describe(largest, is_whole_run=whole is not None))
         return reduce(with_note, said, boundary)

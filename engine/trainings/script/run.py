@@ -106,7 +106,8 @@ class StartSweep(SweepWithSeats):
             in_evaluation = refused_in_evaluation(boundary, self.probes, self.evaluated)
             boundary = replace(boundary, certified=boundary.certified and in_evaluation is None)
             seen = self.evidence[largest]
-            if seen.observed.does_grow(max(seen.ranks, default=0), seen.unseen, seen.micro_batches):
+            does_grow = seen.observed.does_grow(max(seen.ranks, default=0), seen.unseen, seen.micro_batches)
+            if does_grow or seen.observed.evaluation_end_bytes > self.limit_bytes:
                 comparison = Comparison(why=NotCompared.GROWS)
             elif self.spec.compare_speed:
                 stopped = Comparison(why=NotCompared.STOPPED)
@@ -344,7 +345,7 @@ class StartSweep(SweepWithSeats):
                 is_varied=so_far.is_varied,
             ),
         ).with_peak(seen.probe)
-        return TuneResult(self.answer(training.noted(boundary), comparison, timings), training)
+        return TuneResult(self.answer(training.noted(boundary, self.limit_bytes), comparison, timings), training)
 
 
 def _start_of(evidence: Evidence, limit_bytes: int | None) -> Start:

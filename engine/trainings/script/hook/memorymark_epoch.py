@@ -108,7 +108,7 @@ class Epoch:
         self.steps_at_second: Any = None
         self.began: float | None = None  # when the first step was made
         self.noted: dict[str, Any] = {"data": [], "checkpoints": 0, "short_batch": None, "passes": 0}
-        self.noted |= {"evaluation_batches": 0, "is_evaluation_cut": False}
+        self.noted |= {"evaluation_batches": 0, "is_evaluation_cut": False, "evaluation_left": None}
 
     def saved_checkpoint(self, save: Any, *arguments: Any, **options: Any) -> None:
         watched = self.watched
@@ -175,7 +175,9 @@ class Epoch:
             now.is_counted = True
         if self.is_shortened and self.is_enough(now, is_evaluation):
             now.is_over = self.has_cut = True
-            self.noted["is_evaluation_cut"] |= is_evaluation and not self.data[now.data].is_evaluated
+            if is_evaluation and not self.data[now.data].is_evaluated:
+                left = (length_of(iterator._index_sampler) or now.drawn) - now.drawn
+                self.noted |= {"is_evaluation_cut": True, "evaluation_left": left or None}
             self.data[now.data].is_evaluated |= is_evaluation
             return self.short_batch(iterator)
         is_later = self.first not in (None, now)

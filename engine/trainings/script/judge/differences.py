@@ -46,6 +46,8 @@ class Observed:
     """What each step left behind."""
     kept_by_evaluation_bytes: int = 0
     """What each batch of an evaluation left behind that was not watched to its end."""
+    evaluation_end_bytes: int = 0
+    """What that evaluation holds at its end, if this goes on; 0: not known."""
     idle_optimizers: int = 0
     refused_allocations: int = 0
     only_read_bytes: int = 0
@@ -71,6 +73,11 @@ class Observed:
         batches = unseen.pass_batches if unseen is not None else None
         steps = batches / max(micro_batches, 1) if batches else UNKNOWN_PASS_STEPS
         return is_much(self.growth_bytes * steps, peak_bytes)
+
+    def _evaluation_end(self) -> str:
+        if self.evaluation_end_bytes:
+            return f"if that goes on, it holds about {format_bytes(self.evaluation_end_bytes)} at its end"
+        return "an evaluation of many batches takes more than the few that were watched"
 
     def describe(self, largest: int, *, is_whole_run: bool) -> Iterator[str]:
         """Yield the sentences that a result notes; `is_whole_run`: the longest were among what was trained."""
@@ -102,7 +109,7 @@ class Observed:
         if self.kept_by_evaluation_bytes:
             yield (
                 f"each batch of the evaluation left about {format_bytes(self.kept_by_evaluation_bytes)} behind: "
-                "an evaluation of many batches takes more than the few that were watched"
+                f"{self._evaluation_end()}"
             )
         if self.idle_optimizers:
             yield (

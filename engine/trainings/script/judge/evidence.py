@@ -254,6 +254,7 @@ class WatchedStart:
         observed, watched = differences_of(trained, steps, memories[0], unit, self.batch_size, axis, micro_batches)
         whole_run, only_read_bytes = first.whole_run, max(r.data.get("only_read_bytes", 0) for r in trained)
         is_cut = whole_run is not None and whole_run["is_evaluation_cut"]
+        left = (whole_run or {}).get("evaluation_left") or 0
         if any(is_much(m.others_bytes, m.peak_bytes) for m in memories):  # of other threads: starts may differ
             watched = replace(watched, is_varied=True)
         is_script = whole_run is None and self.batch != FUNCTION  # a function has no whole run to go on to
@@ -278,6 +279,7 @@ class WatchedStart:
                 observed,
                 growth_bytes=0 if (whole_run or {}).get("is_to_its_end") else max(m.growth_bytes for m in memories),
                 kept_by_evaluation_bytes=max(m.kept_by_evaluation_bytes for m in memories) if is_cut else 0,
+                evaluation_end_bytes=max(m.evaluation_end_bytes(left) for m in memories),
                 idle_optimizers=max(r.data.get("idle_optimizers", 0) for r in trained),
                 refused_allocations=max(r.refused_allocations for r in trained),
                 only_read_bytes=only_read_bytes if is_much(only_read_bytes, worst.peak_bytes) else 0,

@@ -31,12 +31,19 @@ class Memory:
     """What the model was given at the peak, its first two dimensions; empty in an evaluation and between the steps."""
     kept_by_evaluation_bytes: int = 0
     """What each batch of an evaluation left behind, as where all its outputs are kept."""
+    evaluated_bytes: int = 0
+    """What was held before the last batch of an evaluation."""
     curve: tuple[int, ...] = ()
     """What was held after each change within one step: of the steps after the first, the one that held most."""
     others_bytes: int = 0
     """The most that other threads had allocated, or freed, since the beginning."""
     step_peaks: Mapping[Any, Sequence[int]] = field(default_factory=dict)
     """The own peak of each step of each optimizer, of those that were read."""
+
+    def evaluation_end_bytes(self, batches_left: int) -> int:
+        """Return what an evaluation holds after more batches, if each goes on to leave some behind; 0 if none does."""
+        left_bytes = self.kept_by_evaluation_bytes * batches_left
+        return self.evaluated_bytes + left_bytes if left_bytes else 0
 
 
 def cpu_memory(
@@ -66,6 +73,17 @@ def rise_of_each(levels: Sequence[int]) -> int:
     return max(min(rises), 0) if is_alike else 0
 
 
+def longest_evaluation(held: Iterable[int | None]) -> list[int]:
+    """Return what was held before each batch of the longest evaluation; None stands for a step between two of them."""
+    evaluations: list[list[int]] = [[]]
+    for each in held:
+        if each is None:
+            evaluations.append([])
+        else:
+            evaluations[-1].append(each)
+    return max(evaluations, key=len)
+
+
 def kept_each(held: Sequence[int]) -> int:
     """Return what each batch of an evaluation left, by what was held before each but the first; 0 unless all rose."""
     rises = [later - earlier for earlier, later in pairwise(held[1:])]
@@ -92,7 +110,7 @@ class _Replay:
         self.phase_at = self.peak_at = 0
         self.peak_phase: str | None = None
         self.rests: list[int] = []
-        self.evaluated: list[int] = []
+        self.evaluated: list[int | None] = []
         self.curve, self.steps = _Curve(), _Steps(live.bytes)
 
     def take(self, event: Sequence[int]) -> None:
@@ -123,6 +141,7 @@ class _Replay:
         elif name == "step":
             self.phase = None
             self.rests.append(live.bytes)
+            self.evaluated.append(None)
             self.curve.end_step(details[0])
             self.steps.end(details[0], live.bytes)
 
@@ -136,6 +155,7 @@ class _Replay:
             self.live.give(phase, forward[GIVEN] if len(forward) > GIVEN else [])
 
     def memory(self) -> Memory:
+        evaluated = longest_evaluation(self.evaluated)
         return Memory(
             self.peak_bytes,
             self.peak_phase,
@@ -143,7 +163,8 @@ class _Replay:
             self.batch_peak_bytes,
             growth_bytes=rise_of_each(self.rests[1:]),  # the first step makes the state
             shape=shape_given(self.marks, self.peak_at, self.peak_phase),
-            kept_by_evaluation_bytes=kept_each(self.evaluated),
+            kept_by_evaluation_bytes=kept_each(evaluated),
+            evaluated_bytes=evaluated[-1] if evaluated else 0,
             curve=tuple(self.curve.most),
             others_bytes=self.live.most_of_others,
             step_peaks=self.steps.peaks,

@@ -6,14 +6,14 @@ Where the counts do not show beyond doubt that the command trained the wanted si
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
 from ....settings.spec import MEMORY_STEPS
 from ..hook.memorymark_seen import SIGNAL
-from .memory import LATER_STEP, Memory, cpu_memory, kept_each, rise_of_each, shape_given
+from .memory import LATER_STEP, Memory, cpu_memory, kept_each, longest_evaluation, rise_of_each, shape_given
 
 ROWS, DRAWN, LOADED = 4, 5, 6
 """Where a mark of a batch has the rows of its loader, those of the batch, and all shapes."""
@@ -308,6 +308,14 @@ class Reading:
             return None
         return cpu_memory(*(self.data[each] for each in ("data", "events", "marks", "uncounted_bytes")))
 
+    def _held_in_evaluations(self) -> Iterator[int | None]:
+        """Yield what a card held before each batch of an evaluation, and None for each step."""
+        for _, name, *details in self.data["marks"]:
+            if name == "step":
+                yield None
+            elif name == "phase" and details[0] == "evaluation" and details[2] is not None:
+                yield details[2]
+
     def _card_memory(self) -> Memory:
         peak = self.card["peak_allocated_bytes"]
         phase, at = None, 0
@@ -323,7 +331,7 @@ class Reading:
         if self.cards > 1:
             phase = None  # those of one card were read, and another one may be the fullest
         shape = shape_given(self.data["marks"], at, phase)
-        held = [mark[3] for mark in self.marks("phase") if mark[1] == "evaluation" and mark[3] is not None]
+        held = longest_evaluation(self._held_in_evaluations())
         own: dict[Any, list[int]] = {}
         rests = []
         for _, *details in self.marks("step"):
@@ -339,6 +347,7 @@ class Reading:
             growth_bytes=rise_of_each(rests[1:]),
             shape=shape,
             kept_by_evaluation_bytes=kept_each(held),
+            evaluated_bytes=held[-1] if held else 0,
             step_peaks=own,
         )
 

@@ -101,6 +101,8 @@ class _WholeRun:
     is_shortened: bool
     pass_batches: int | None
     seconds: float
+    evaluation_left: int | None = None
+    """The batches of an evaluation that was cut; None: not known."""
 
     def describe(self) -> Iterator[str]:
         yield from (each.describe() for each in self.data[:DATA_NAMED])
@@ -113,7 +115,8 @@ class _WholeRun:
             )
         if self.optimizers > 1:
             yield f"each of its {self.optimizers} optimizers made at least {self.least_steps} steps"
-        cut = ", not all" if self.is_evaluation_cut else ""
+        left = "not all" if self.evaluation_left is None else f"{self.evaluation_left:,} did not"
+        cut = f", {left}" if self.is_evaluation_cut else ""
         evaluated = f"{self.evaluation_batches} batches of its evaluation ran{cut}"
         yield evaluated if self.evaluation_batches else "no evaluation was seen after training had begun"
         yield "a checkpoint was saved" if self.checkpoints else "no checkpoint was saved"

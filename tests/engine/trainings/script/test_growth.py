@@ -1,6 +1,7 @@
 """A training whose steps leave more and more behind gets no certificate: the largest size runs out of memory later."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,16 @@ from engine.describe.result import answer_of
 from engine.facts.not_compared import NotCompared
 from engine.facts.result import Boundary, Reason
 from engine.questions.kinds import answered
+from engine.text.units import format_bytes
 from engine.trainings.script.judge.differences import UNKNOWN_PASS_STEPS, Observed
+from engine.trainings.script.notes.memory import Memory
 from engine.trainings.script.notes.whole_run import Unseen
 from engine.trainings.script.result import Training
 from engine.trainings.script.run import tune
 from engine.trainings.script.spec import TuneSpec
 from tests.engine.trainings.script.starts import document_of
 from tests.engine.trainings.script.test_evidence import CARD, marks_of, reading, steps
+from tests.engine.trainings.script.test_whole_run import SEEN
 
 PEAK_BYTES = 100_000
 CERTIFIED = Boundary(35, True, 36, Reason.OUT_OF_MEMORY, soak_steps=5)
@@ -51,8 +55,21 @@ def test_a_certificate_is_refused_where_much_is_left_behind_within_a_pass(
 ) -> None:
     observed, unseen = Observed(growth_bytes=growth_bytes, **others), Unseen(pass_batches=pass_batches)
     training = Training(1, 1, (PEAK_BYTES,), None, None, (), (), observed=observed, unseen=unseen)
-    found = training.noted(CERTIFIED)
+    found = training.noted(CERTIFIED, 2 * PEAK_BYTES)
     assert (found.certified, found.reason) == (not grows, Reason.GROWS if grows else Reason.OUT_OF_MEMORY)
+
+
+@pytest.mark.parametrize(("batches_left", "grows"), [(5, False), (600, True), (0, False)])
+def test_a_certificate_is_refused_where_an_evaluation_does_not_fit_to_its_end(batches_left: int, grows: bool) -> None:
+    memory = Memory(PEAK_BYTES, "evaluation", None, None, kept_by_evaluation_bytes=100, evaluated_bytes=PEAK_BYTES // 2)
+    end_bytes = memory.evaluation_end_bytes(batches_left)
+    observed = Observed(kept_by_evaluation_bytes=100, evaluation_end_bytes=end_bytes)
+    training = Training(1, 1, (PEAK_BYTES,), None, None, (), (), whole_run=SEEN, observed=observed)
+    for reason in (Reason.OUT_OF_MEMORY, Reason.SIZE_LIMIT):  # also where the data ended before the memory
+        found = training.noted(replace(CERTIFIED, reason=reason), PEAK_BYTES)
+        assert found.reason is (Reason.GROWS if grows else reason)
+    at_end = f"if that goes on, it holds about {format_bytes(end_bytes)} at its end"
+    assert (at_end in (found.note or "")) is (batches_left > 0)
 
 
 def test_what_a_card_holds_after_each_step_shows_the_growth() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from engine.trainings.script.hook import memorymark_rows
 from engine.trainings.script.hook.memorymark_rows import elements, largest_rows
-from engine.trainings.script.notes.memory import Memory, kept_each
+from engine.trainings.script.notes.memory import Memory, kept_each, longest_evaluation
 from engine.trainings.script.notes.reading import Reading
 from engine.trainings.script.notes.whole_run import (
     NO_LARGEST_BATCH,
@@ -215,6 +215,7 @@ def test_the_peak_is_named_by_its_part_of_the_training() -> None:
 
 
 def test_an_evaluation_that_keeps_its_outputs_is_told_from_one_that_frees_them() -> None:
+    assert longest_evaluation([900, 100, None, None, 900, 100, 110, 120, 130, None, 50]) == [900, 100, 110, 120, 130]
     assert kept_each([900, 100, 110, 120, 130]) == 10
     assert kept_each([900, 100, 110, 100, 110]) == 0
 
