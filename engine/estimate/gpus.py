@@ -87,6 +87,12 @@ def find(gpu_id: str) -> Gpu:
     raise SpecError("gpu", f"{gpu_id[:80]!r} is not in the catalogue; {_advice(gpu_id, list(known))}")
 
 
+def typed(text: str) -> Gpu:
+    """Find the card that a person typed: its id, or whole words of it that only one has, as 4090. Raises SpecError."""
+    of_words = [gpu for gpu_id, gpu in gpus().items() if f"-{_as_id(text)}-" in f"-{gpu_id}-"]
+    return of_words[0] if len(of_words) == 1 else find(text)
+
+
 def of_memory(total_bytes: int) -> Gpu:
     """Make a nameless card with `total_bytes` of memory that is like an A100 in all else."""
     least, most = _UNNAMED_TOTAL_BYTES
@@ -127,11 +133,15 @@ def cublas_workspace_bytes(compute_capability: tuple[int, int] | None) -> int:
     return _CUBLAS_LARGE_WORKSPACE_BYTES if is_large else _CUBLAS_WORKSPACE_BYTES
 
 
+def _as_id(text: str) -> str:
+    return text.strip().casefold().replace(" ", "-").replace("_", "-")
+
+
 def _advice(gpu_id: str, known: list[str]) -> str:
     """Suggest ids: first those that contain what was typed, as "a100" means a100-40gb or a100-80gb."""
-    typed = gpu_id.strip().casefold().replace(" ", "-").replace("_", "-")
-    containing = [name for name in known if typed and typed in name]
-    nearest = containing or get_close_matches(typed, known, n=4, cutoff=0.5)
+    wanted = _as_id(gpu_id)
+    containing = [name for name in known if wanted and wanted in name]
+    nearest = containing or get_close_matches(wanted, known, n=4, cutoff=0.5)
     if nearest:
         return f"did you mean {', '.join(nearest[:4])}?"
     return f"`{PROGRAM} gpus` lists it"
