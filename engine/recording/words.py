@@ -64,7 +64,7 @@ def use(report: Report) -> Iterator[str]:
 def _shares(report: Report) -> Iterator[str]:
     """Say what the training holds all the time, and on a card what its steps take beside it."""
     process = report.process
-    if (shares := process.shares) is None:
+    if (shares := process.shares) is None or not shares.weights_bytes:
         return
     named = {
         "Weights": shares.weights_bytes,
