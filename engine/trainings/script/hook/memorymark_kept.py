@@ -43,10 +43,11 @@ def alike(torch: Any) -> dict[tuple[int, ...] | None, list[int]]:
     found: dict[tuple[int, ...] | None, list[int]] = {}
     for each in read.objects_of(torch.Tensor):
         if type(each) is torch.Tensor and each.layout is torch.strided:
-            size, has_graph = each.numel() * each.element_size(), each.grad_fn is not None
-            for shape in (None, tuple(each.shape)):
-                counts = found.setdefault(shape, [0, 0, 0])
-                counts[:] = [counts[0] + 1, counts[1] + size, counts[2] + has_graph]
+            with suppress(RuntimeError):  # a view whose base was written since may not tell its graph
+                size, has_graph = each.numel() * each.element_size(), each.grad_fn is not None
+                for shape in (None, tuple(each.shape)):
+                    counts = found.setdefault(shape, [0, 0, 0])
+                    counts[:] = [counts[0] + 1, counts[1] + size, counts[2] + has_graph]
     return found
 
 

@@ -79,6 +79,8 @@ class Evaluations:
         self.highest_bytes = self.highest_in_training_bytes = 0
 
     def set_mode(self, change: Any, module: Any, mode: bool = True) -> Any:  # as torch's own
+        if self.recorder.torch.compiler.is_compiling():
+            return change(module, mode)
         self.depth += 1
         try:
             found = change(module, mode)
