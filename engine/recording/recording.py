@@ -34,7 +34,7 @@ class Shares:
     weights_bytes: int
     gradients_bytes: int
     states_bytes: int
-    """Of the optimizers."""
+    """What the optimizers keep."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from .physics import MOST_PID, impossible_place
 MOST_SAMPLES = 1_024
 """As many as the recorder keeps."""
 MOST_DIMENSIONS = 64
-"""Of a tensor in torch."""
+"""A tensor of torch has no more."""
 _STATUSES = (-max(signal.valid_signals()), 2**31 - 1)
 
 
