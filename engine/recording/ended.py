@@ -40,7 +40,8 @@ def death_of(recording: Recording, growth: Growth | None = None, host_growth: Gr
         return death
     samples = process.host_samples if is_beside_a_card else process.samples
     least_bytes = GREW_FRACTION * max((each[2] for each in samples), default=0)
-    has_piled_up = process.piled_up is not None and process.piled_up.bytes >= least_bytes
+    piled_up = None if is_beside_a_card else process.piled_up  # which were counted on the training's device
+    has_piled_up = piled_up is not None and piled_up.bytes >= least_bytes
     if has_piled_up or _grew(host_growth if is_beside_a_card else growth, least_bytes):
         return replace(death, cause=Cause.GROWS)
     is_long = prod(process.batches.latest) > LONGER * prod(process.batches.longest_before)

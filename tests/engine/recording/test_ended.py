@@ -54,6 +54,7 @@ def test_an_evaluation_is_the_cause_where_the_text_or_the_process_tells_it() -> 
 def test_the_hosts_memory_beside_a_card_ends_by_what_the_host_holds() -> None:
     found = watched(NO_HOST_MEMORY, batches=LONG)
     assert cause_of(found) is Cause.HOST_MEMORY
+    assert cause_of(watched(NO_HOST_MEMORY, piled_up=PILED_UP)) is Cause.HOST_MEMORY
     of_host = tuple((step, at, GIB + step * MIB) for step, at, *_ in found.process.samples)
     assert cause_of(replace(found, process=replace(found.process, host_samples=of_host))) is Cause.GROWS
 

@@ -35,14 +35,14 @@ def _bytes(torch: Any, values: Iterable[Any], device: str) -> int:
     return sum(found.values())
 
 
-def alike(torch: Any) -> dict[tuple[int, ...] | None, list[int]]:
-    """Return how many plain tensors exist, their bytes, and how many hold the graph of their step.
+def alike(torch: Any, device: str) -> dict[tuple[int, ...] | None, list[int]]:
+    """Return how many plain tensors one kind of device has, their bytes, and how many hold the graph of their step.
 
     By shape, and under None of all shapes.
     """
     found: dict[tuple[int, ...] | None, list[int]] = {}
     for each in read.objects_of(torch.Tensor):
-        if type(each) is torch.Tensor and each.layout is torch.strided:
+        if type(each) is torch.Tensor and each.layout is torch.strided and each.device.type == device:
             with suppress(RuntimeError):  # a view whose base was written since may not tell its graph
                 size, has_graph = each.numel() * each.element_size(), each.grad_fn is not None
                 for shape in (None, tuple(each.shape)):

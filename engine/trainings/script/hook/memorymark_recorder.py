@@ -71,7 +71,7 @@ class Recorder:
         if self.steps <= FIRST_STEPS:
             self.optimizers.add(optimizer)
         if self.steps == FIRST_STEPS:
-            self.shares, self.alike = self.shares_now(), kept.alike(self.torch)
+            self.shares, self.alike = self.shares_now(), kept.alike(self.torch, self.device_type())
         if self.samples.are_due(self.steps, now):
             self.samples.add(self.steps, now, self.memory(), is_on_card=self.card() is not None)
             if now > self.written_at + WRITE_SECONDS:
@@ -86,7 +86,10 @@ class Recorder:
         return held, most
 
     def shares_now(self) -> Any:
-        return kept.shares(self.torch, "cpu" if self.card() is None else "cuda")
+        return kept.shares(self.torch, self.device_type())
+
+    def device_type(self) -> str:
+        return "cpu" if self.card() is None else "cuda"
 
     def card(self) -> int | None:
         cuda = self.torch.cuda
@@ -130,7 +133,7 @@ class Recorder:
             "samples": self.samples.of_device,
             "host_samples": self.samples.of_host,
             "card": card,
-            "peak_bytes": counts.get("allocated_bytes.all.peak") if card else self.memory()[1],
+            "peak_bytes": self.memory()[1],  # read after the peak of the steps, which is no higher
             "peak_reserved_bytes": counts.get("reserved_bytes.all.peak"),
             "refused_allocations": counts.get("num_ooms", 0),
             "training_peak_bytes": self.evaluations.highest_in_training_bytes if self.evaluations.are_told else None,
@@ -144,6 +147,6 @@ class Recorder:
         """Count anew what the process holds; what a function held that has returned is gone."""
         with suppress(MemoryError):  # a training without memory has none for this
             steps = self.steps - FIRST_STEPS
-            added = kept.piled_up(self.alike, kept.alike(self.torch), steps) if steps > 0 else None
+            added = kept.piled_up(self.alike, kept.alike(self.torch, self.device_type()), steps) if steps > 0 else None
             return {"shares": self.shares or self.shares_now(), "piled_up": added}
         return {}

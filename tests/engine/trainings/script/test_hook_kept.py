@@ -13,27 +13,28 @@ STEPS = 40
 
 
 def test_tensors_that_each_step_leaves_behind_are_told_with_their_shape() -> None:
-    before = kept.alike(torch)
+    before = kept.alike(torch, "cpu")
     left = [torch.ones(7, 11) for _ in range(STEPS)]
-    assert kept.piled_up(before, kept.alike(torch), STEPS) == {
+    assert kept.piled_up(before, kept.alike(torch, "cpu"), STEPS) == {
         **{"shape": (7, 11), "count": STEPS, "bytes": STEPS * 77 * 4, "graphs": 0},
     }
-    assert kept.piled_up(before, kept.alike(torch), 3 * STEPS) is None
+    assert kept.piled_up(before, kept.alike(torch, "cpu"), 3 * STEPS) is None
+    assert kept.alike(torch, "cuda") == {}  # outputs that are moved to the host fill no card
     del left
 
 
 def test_losses_that_hold_the_graph_of_their_step_are_counted() -> None:
     weight = torch.ones(7, 11, requires_grad=True)
-    before = kept.alike(torch)
+    before = kept.alike(torch, "cpu")
     left = [(weight * torch.ones(7, 11)).sum() for _ in range(STEPS)]
-    found = kept.piled_up(before, kept.alike(torch), STEPS)
+    found = kept.piled_up(before, kept.alike(torch, "cpu"), STEPS)
     assert (found["count"], found["graphs"]) == (len(left), STEPS)
 
 
 def test_tensors_of_many_shapes_are_told_together() -> None:
-    before = kept.alike(torch)
+    before = kept.alike(torch, "cpu")
     left = [torch.ones(13, 100 + number) for number in range(STEPS)]
-    found = kept.piled_up(before, kept.alike(torch), STEPS)
+    found = kept.piled_up(before, kept.alike(torch, "cpu"), STEPS)
     assert (found["shape"], found["count"]) == (None, len(left))
 
 
