@@ -142,7 +142,7 @@ def _cards(options: SimpleNamespace) -> Sequence[Gpu | None]:
     elif options.gpu == "all":
         cards = list(gpus.gpus().values())
     else:
-        cards = [None if name == "cpu" else gpus.typed(name) for name in options.gpu.split(",")]
+        cards = [None if name == "cpu" else gpus.find_by_words(name) for name in options.gpu.split(",")]
     for known in map(calibration.Calibration.read, options.calibration):
         for place, card in enumerate(cards):
             # a calibration changes the estimate of its own card alone

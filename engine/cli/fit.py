@@ -82,7 +82,7 @@ def _by_estimate(options: SimpleNamespace, names: Mapping[str, str]) -> int:
     spec = specs[0]
     size = in_range(spec.current_batch_size if options.batch_size is None else options.batch_size)
     ids = options.gpu.split(",") if options.gpu else list(gpus.gpus())
-    cards = [gpus.typed(gpu_id) for gpu_id in ids]
+    cards = [gpus.find_by_words(gpu_id) for gpu_id in ids]
     estimates: list[Estimate] = []
     with Console(sys.stderr) as emit:
         counted_spec = counted(spec, lambda text: emit(info_event(text)))
@@ -207,7 +207,7 @@ def _type_names(text: str | None) -> dict[str, str]:
         gpu_id, equals, name = pair.partition("=")
         if not equals or not name or not name.replace("-", "").replace("_", "").replace(".", "").isalnum():
             raise SpecError("gpu_type_names", f"{pair[:80]!r} is not ID=NAME, as in a100-80gb=a100")
-        names[gpus.typed(gpu_id).id] = name
+        names[gpus.find_by_words(gpu_id).id] = name
     return names
 
 

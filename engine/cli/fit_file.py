@@ -43,7 +43,7 @@ def fit_file(options: SimpleNamespace) -> int:
     file, ids = _read(options), options.gpu.split(",") if options.gpu else list(gpus.gpus())
     if options.write is not None and len(ids) != 1:
         raise SpecError("write", "is for one GPU: name it with --gpu")
-    cards = [gpus.typed(gpu_id) for gpu_id in ids]
+    cards = [gpus.find_by_words(gpu_id) for gpu_id in ids]
     size = file.spec.current_batch_size
     with Console(sys.stderr) as emit:
         spec = counted(file.spec, lambda text: emit(info_event(text)))

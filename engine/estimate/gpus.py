@@ -87,7 +87,7 @@ def find(gpu_id: str) -> Gpu:
     raise SpecError("gpu", f"{gpu_id[:80]!r} is not in the catalogue; {_advice(gpu_id, list(known))}")
 
 
-def typed(text: str) -> Gpu:
+def find_by_words(text: str) -> Gpu:
     """Find the card that a person typed: its id, or whole words of it that only one has, as 4090. Raises SpecError."""
     of_words = [gpu for gpu_id, gpu in gpus().items() if f"-{_as_id(text)}-" in f"-{gpu_id}-"]
     return of_words[0] if len(of_words) == 1 else find(text)

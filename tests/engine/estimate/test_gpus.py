@@ -12,7 +12,7 @@ from engine.cli.main import command
 from engine.errors import EngineError, SpecError
 from engine.estimate import measure_calibration
 from engine.estimate.calibration import Calibration, apply, context_bytes
-from engine.estimate.gpus import cublas_workspace_bytes, find, gpus, match, of_memory, typed
+from engine.estimate.gpus import cublas_workspace_bytes, find, find_by_words, gpus, match, of_memory
 from engine.facts.result import DeviceFacts
 from engine.measurement import device
 from engine.text.units import GIB, MIB
@@ -110,13 +110,13 @@ def test_an_unknown_card_is_refused_with_the_nearest_names(text, offered):
     [("4090", "rtx-4090"), ("RTX 3090", "rtx-3090"), ("p100", "p100-16gb"), ("A10", "a10"), ("a100-80gb", "a100-80gb")],
 )
 def test_a_card_is_found_by_the_words_that_only_it_has(text, gpu_id):
-    assert typed(text).id == gpu_id
+    assert find_by_words(text).id == gpu_id
 
 
 @pytest.mark.parametrize("text", ["a100", "80gb", "409", "", "rtx"])
 def test_words_of_several_cards_or_of_none_are_refused(text):
     with pytest.raises(SpecError, match="is not in the catalogue"):
-        typed(text)
+        find_by_words(text)
 
 
 def test_a_name_like_no_card_is_pointed_to_the_list():
