@@ -21,7 +21,6 @@ ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "benchmarks" / "results" / "planted_deaths.cpu.jsonl"
 TRAINING = "benchmarks/planted_deaths/train.py"
 LONGEST_SECONDS = 300
-SLOPE_WITHIN = 0.1
 
 GROWTH = [
     (f"grows {kind} {mib}", "grows") for kind in ("outputs", "graphs", "noisy", "cache") for mib in (0.05, 0.5, 5.0)

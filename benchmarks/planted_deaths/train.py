@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 KIND, HOW, MIB = sys.argv[1], sys.argv[2], float(sys.argv[3])
-ROW_BYTES, DIE_AT, HEADROOM_MIB = 4 * 256, 60, 256
+DIE_AT, HEADROOM_MIB = 60, 256
 CARD = (
     "CUDA out of memory. Tried to allocate {asked}. GPU 0 has a total capacity of 23.50 GiB of which {free} is free. "
     "{others}Including non-PyTorch memory, this process has {own} memory in use. Of the allocated memory {held} is "

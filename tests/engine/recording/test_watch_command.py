@@ -44,6 +44,11 @@ def run(*arguments: str, folder: Path, watched: bool = True) -> subprocess.Compl
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
+def watch(*arguments: str, folder: Path = ROOT, **variables: str) -> subprocess.CompletedProcess[str]:
+    words, environment = [sys.executable, "-m", "engine", "watch", *arguments], {**os.environ, **variables}
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
 def report_of(done: subprocess.CompletedProcess[str]) -> dict:
     return json.loads(done.stderr.strip().splitlines()[-1])
 
@@ -71,15 +76,13 @@ def test_an_error_is_explained_and_keeps_its_status(tmp_path: Path) -> None:
 
 
 def test_a_signal_ends_watch_as_it_ended_the_command(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "engine", "watch", "--", "sh", "-c", "kill -TERM $$"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    done = watch("--", "sh", "-c", "kill -TERM $$")
     assert done.returncode == -signal.SIGTERM
     assert "the command ended with SIGTERM" in done.stderr
 
 
 def test_a_command_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "engine", "watch", "--", "no-such-program"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    done = watch("--", "no-such-program")
     assert (done.returncode, "cannot be started" in done.stderr) == (2, True)
 
 
@@ -108,23 +111,17 @@ def test_of_several_ranks_the_first_that_failed_is_explained(tmp_path: Path) -> 
         "raise ValueError('boom') if rank == '1' else ConnectionError('NCCL error: lost')\n"
     )
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "train.py"]
-    words = [sys.executable, "-m", "engine", "watch", "--json", "--", *torchrun]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120
-    )
+    done = watch("--json", "--", *torchrun, folder=tmp_path, PYTHONPATH=str(ROOT))
     assert (done.returncode, report_of(done)["death"]["line"]) == (1, "ValueError: boom")
 
 
 def test_a_device_that_is_none_is_refused_before_the_command_starts() -> None:
-    words = [sys.executable, "-m", "engine", "watch", "--device", "banana", "--", "echo", "started"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    done = watch("--device", "banana", "--", "echo", "started")
     assert (done.returncode, done.stdout, "is not a device" in done.stderr) == (2, "", True)
 
 
 def test_a_command_without_a_training_is_said_to_have_none() -> None:
-    words = [sys.executable, "-m", "engine", "watch", "--", "true"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    done = watch("--", "true")
     assert (done.returncode, "saw no step of an optimizer of torch" in done.stderr) == (0, True)
 
 
@@ -141,8 +138,6 @@ def test_a_command_without_a_training_is_said_to_have_none() -> None:
 )
 def test_a_planted_death_is_told_by_the_steps_before_it(death: str, cause: str, said: str) -> None:
     training = [sys.executable, "benchmarks/planted_deaths/train.py", *death.split()]
-    words = [sys.executable, "-m", "engine", "watch", "--", *training]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "COLUMNS": "200"}
-    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    done = watch("--", *training, OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="", COLUMNS="200")
     assert (done.returncode, said in done.stderr) == (1, True), done.stderr[-2_000:]
     assert headline(Death(Cause(cause))) in done.stderr
